@@ -1,0 +1,45 @@
+/* arena: memory of one lifetime (request, batch, roll, process), freed at once.
+ *
+ * Chunks come from malloc; the sum of all chunks stays under the limit given at creation, and
+ * an allocation past it answers NULL, which callers report as LIMIT. malloc itself failing
+ * aborts. An arena belongs to one thread at a time; giving it away is passing the pointer.
+ * In sanitizer builds freed and unused bytes are poisoned. */
+#ifndef LHBOX_BASE_ARENA_H
+#define LHBOX_BASE_ARENA_H
+
+#include "base/num.h"
+
+struct arena;
+
+/* A place to go back to with arena_reset_to. */
+struct arena_mark {
+    void *chunk;
+    size_t used;
+};
+
+struct arena *arena_create(size_t bytes_max);
+void arena_destroy(struct arena *arena); /* NULL is allowed */
+/* 16-byte aligned, zeroed; NULL when the limit is reached. size 0 gives a valid pointer. */
+void *arena_alloc(struct arena *arena, size_t size);
+/* count * size, checked; NULL on overflow or at the limit. */
+void *arena_array(struct arena *arena, size_t count, size_t size);
+/* Grows the most recent allocation in place where possible, else allocates and copies. The new
+ * bytes are not zeroed. NULL at the limit (the old allocation is still there). */
+void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_size);
+/* Frees everything allocated since creation or since the mark; chunks are kept for reuse. */
+void arena_reset(struct arena *arena);
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_reset_to(struct arena *arena, struct arena_mark mark);
+size_t arena_bytes(const struct arena *arena); /* of all chunks */
+
+/* Test builds: the n-th growth from now (1 = the next) fails as if at the limit; 0 turns it off.
+ * Counts over all arenas of the thread. */
+void arena_fail_growth_at(i64 n);
+/* Growths of this thread since the last arena_fail_growth_at. */
+i64 arena_growths(void);
+
+/* Clean-up attribute for a local `struct arena *`. */
+void arena_destroy_at(struct arena **arena);
+#define AUTO_ARENA __attribute__((cleanup(arena_destroy_at)))
+
+#endif

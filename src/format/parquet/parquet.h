@@ -1,0 +1,66 @@
+/* parquet: writes one Parquet file from columns.
+ *
+ * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY, RLE levels, zstd,
+ * field ids on every node, REQUIRED where the schema says so, logical types and (where they exist)
+ * converted types, full statistics. Three-level lists named list/element, maps key_value/key/value.
+ * Spec: Apache Parquet format, parquet.thrift, LogicalTypes.md, Encodings.md; Iceberg spec appendix A.
+ *
+ * A writer takes row groups one at a time and hands finished bytes to the caller's sink in order,
+ * so that memory is bound by a row group. Owned by one roll worker. Fails with LIMIT (arena) or
+ * whatever the sink answers. */
+#ifndef LHBOX_FORMAT_PARQUET_PARQUET_H
+#define LHBOX_FORMAT_PARQUET_PARQUET_H
+
+#include "base/error.h"
+#include "format/column.h"
+
+/* Takes the next bytes of the file. The slice is the caller's only during the call. */
+typedef err (*parquet_output)(void *context, str bytes, struct error *error);
+
+struct parquet_options {
+    i32 zstd_level;              /* 1..19; 0: not compressed */
+    i64 row_group_rows_max;
+    i64 page_bytes_max;          /* of values before compression */
+    i64 dictionary_bytes_max;    /* a column chunk falls back to PLAIN past this */
+    const char *created_by;
+};
+struct parquet_options parquet_options_default(void);
+
+/* What the manifest wants to know of one leaf column, over the whole file. Bounds are Iceberg
+ * single-value bytes (spec appendix D), strings and binaries cut to 16 code points or bytes with the
+ * upper bound raised; data NULL: none. Leaves inside lists and maps have counts and no bounds. */
+struct parquet_column_stats {
+    i32 field_id;
+    i64 compressed_bytes;
+    i64 value_count; /* nulls, and NaNs, included */
+    i64 null_count;
+    i64 nan_count;   /* -1: not a float type */
+    str lower;
+    str upper;
+};
+
+struct parquet_file_stats {
+    i64 rows;
+    i64 file_bytes;
+    struct parquet_column_stats *columns; /* in schema order, leaves only, `unknown` left out */
+    size_t column_count;
+    i64 *split_offsets; /* start of each row group */
+    size_t split_count;
+};
+
+struct parquet_writer;
+
+/* `schema_json` (may be empty) goes into the footer under the key iceberg.schema. */
+MUST_USE err parquet_open(struct arena *arena, const struct field *fields, size_t field_count,
+                          const struct parquet_options *options, str schema_json,
+                          parquet_output output, void *output_context,
+                          struct parquet_writer **out_writer, struct error *error);
+/* Writes one row group of all values in `columns` (one per field, equal counts). The columns may be
+ * truncated afterwards. */
+MUST_USE err parquet_row_group(struct parquet_writer *writer, const struct column *columns,
+                               struct error *error);
+/* The footer. The stats live in the arena given at open. */
+MUST_USE err parquet_finish(struct parquet_writer *writer, struct parquet_file_stats *out_stats,
+                            struct error *error);
+
+#endif

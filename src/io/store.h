@@ -1,0 +1,92 @@
+/* store: durable objects under keys, behind a seam (local directory, S3, memory).
+ *
+ * A key is a relative path of parts joined by `/`; empty parts, `.`, `..`, NUL and a leading `/` are
+ * refused with INVALID. All calls block; any thread may call. A store is a value: copy it freely.
+ *
+ * OK from store_put means durable (file and directory fsynced, or PUT confirmed). UNKNOWN means
+ * that it may have happened. NOT_FOUND is certain. A put replaces what is there: write every key
+ * once where it matters (exactly-once I5). */
+#ifndef LHBOX_IO_STORE_H
+#define LHBOX_IO_STORE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/time.h"
+
+enum { STORE_KEY_MAX = 1024, STORE_META_MAX = 8, STORE_META_BYTES_MAX = 2048 };
+
+/* One user metadata entry: name without the x-amz-meta- prefix. */
+struct store_meta_entry {
+    str name;
+    str value;
+};
+struct store_meta {
+    str content_type; /* empty: application/octet-stream */
+    struct store_meta_entry entries[STORE_META_MAX];
+    size_t count;
+};
+
+struct store_object {
+    str key;
+    i64 size;
+    instant modified_at;
+    str body;               /* store_get only */
+    struct store_meta meta; /* store_get and store_head only */
+};
+
+struct store_list {
+    struct store_object *objects; /* in byte order of their keys */
+    size_t count;
+    bool more; /* list again after the last key */
+};
+
+struct store_ops {
+    /* The body is the pieces, one after the other. meta may be NULL. */
+    err (*put)(void *self, str key, const str *pieces, size_t piece_count,
+               const struct store_meta *meta, struct error *error);
+    err (*get)(void *self, struct arena *arena, str key, struct store_object *out_object,
+               struct error *error);
+    err (*head)(void *self, struct arena *arena, str key, struct store_object *out_object,
+                struct error *error);
+    err (*remove)(void *self, str key, struct error *error);
+    err (*list)(void *self, struct arena *arena, str prefix, str after, size_t limit,
+                struct store_list *out_list, struct error *error);
+};
+
+struct store {
+    const struct store_ops *ops;
+    void *self;
+    i32 puts_in_flight_max; /* per sink: 1 locally, 4 on S3 */
+};
+
+MUST_USE err store_put(const struct store *store, str key, str body, const struct store_meta *meta,
+                       struct error *error);
+MUST_USE err store_put_pieces(const struct store *store, str key, const str *pieces,
+                              size_t piece_count, const struct store_meta *meta,
+                              struct error *error);
+/* Body and metadata in the arena. LIMIT when it does not fit. */
+MUST_USE err store_get(const struct store *store, struct arena *arena, str key,
+                       struct store_object *out_object, struct error *error);
+MUST_USE err store_head(const struct store *store, struct arena *arena, str key,
+                        struct store_object *out_object, struct error *error);
+/* OK also when it was not there. */
+MUST_USE err store_remove(const struct store *store, str key, struct error *error);
+/* Up to `limit` keys that begin with `prefix` and stand after `after` in byte order. */
+MUST_USE err store_list(const struct store *store, struct arena *arena, str prefix, str after,
+                        size_t limit, struct store_list *out_list, struct error *error);
+/* The value of a metadata entry; data NULL when there is none. */
+str store_meta_value(const struct store_meta *meta, str name);
+bool store_key_valid(str key);
+
+/* A directory, made when missing (mode 0700), opened once; every name is resolved beneath it
+ * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live in `<directory>/.tmp` and are removed at
+ * open. Metadata is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system
+ * has none; sidecars and names beginning with `.` are not listed. The store lives in the arena. */
+MUST_USE err store_open_dir(struct arena *arena, str directory, struct store *out_store,
+                            struct error *error);
+/* Objects in memory, for tests and the simulator; thread-safe; bounded by bytes_max. */
+MUST_USE err store_open_mem(struct arena *arena, size_t bytes_max, struct store *out_store,
+                            struct error *error);
+void store_close(struct store *store);
+
+#endif

@@ -1,0 +1,47 @@
+/* service: what the routes of one process share, and one management request on its way.
+ *
+ * A service is made once by serve and read by all threads; what changes inside is behind the modules it
+ * points to. Management and catalog requests run on a small pool of worker threads, where blocking is
+ * allowed; each such request is a `call`. The send route does not use calls: it never blocks. */
+#ifndef LHBOX_SERVER_SERVICE_H
+#define LHBOX_SERVER_SERVICE_H
+
+#include "io/http_server.h"
+#include "sink/access.h"
+#include "sink/warehouse.h"
+
+#include <stdatomic.h>
+
+struct intake;
+struct roller;
+struct config;
+
+struct service {
+    const struct seam *seam;
+    struct db db;
+    struct warehouses *warehouses;
+    struct intake *intake; /* sink/intake.h */
+    struct roller *roller; /* server/roller.h */
+    const struct config *config;
+    str installation_id;
+    str node_id;
+    str public_url; /* http://127.0.0.1:8181 */
+    str internal_url;
+    bool dev; /* policy floors of `lhbox dev` */
+    atomic_bool draining;
+};
+
+struct call {
+    struct service *service;
+    struct http_request *request;
+    str body;            /* whole, as received */
+    struct arena *arena; /* freed when the call returns; 64 MiB */
+    struct principal principal; /* filled by the router where a route needs a key */
+    bool internal; /* came by the internal listener */
+};
+
+/* Each answers the request exactly once. */
+void api_handle(struct call *call);         /* /v1/… and the rest */
+void catalog_api_handle(struct call *call); /* /iceberg/… */
+
+#endif
