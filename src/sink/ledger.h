@@ -89,8 +89,10 @@ struct ledger_batch {
     str answer;
     enum batch_state state;
     bool held;
-    str held_reason;
-    str plan_id;
+    str held_reason; /* object_missing or object_damaged */
+    i64 misses;      /* ticks at which its bytes did not verify */
+    instant missed_at;
+    str plan_id; /* data NULL: none */
     i64 rows_committed;
     i64 rows_rejected;
     instant finished_at; /* 0: not yet */
@@ -136,6 +138,8 @@ struct ledger_sink {
     str last_plan_id;
     instant roll_asked_at; /* 0: nobody asked */
     instant mismatch_at;   /* when a load first disagreed; 0: it does not (O4) */
+    instant rolled_at;     /* when its last plan was made; 0: never */
+    str fences;            /* JSON array of the snapshot ids of a delete's fences; data NULL: none */
     instant created_at;
     instant deleted_at;
     /* what the API shows */
@@ -161,6 +165,10 @@ struct ledger_sink {
     i64 due_bytes;
     instant oldest_waiting_at; /* received_at; 0: nothing waits */
     instant newest_waiting_at;
+    instant oldest_due_at; /* received_at of pending batches that are not held */
+    instant newest_due_at;
+    bool has_live_plan;
+    instant now; /* the ledger's time of this read */
 };
 
 /* By id, or by name among live sinks of the project (project empty: by id only). NOT_FOUND:
@@ -175,5 +183,217 @@ MUST_USE err ledger_list_sinks(const struct db *db, struct arena *arena, str pro
                                bool include_deleted, str after, size_t limit,
                                struct ledger_sink **out_sinks, size_t *out_count,
                                struct error *error);
+
+/* ---- a sink's life: create, change, stop, delete ---- */
+
+/* Inserts an active sink with config version 1 from the identifying, policy and key members of `sink`
+ * (state, counters and times are set here). CONFLICT: sink_exists (with sink_id) or name_taken. */
+MUST_USE err ledger_insert_sink(const struct db *db, const struct ledger_sink *sink,
+                                struct error *error);
+
+/* NULL: as it is. */
+struct ledger_sink_patch {
+    const str *name;
+    const i64 *roll_seconds;
+    const i64 *roll_bytes;
+    const i64 *inactivity_seconds; /* 0: off */
+    const str *unknown_fields;
+    const str *idempotency;
+    const str *key_columns; /* data NULL: no key */
+};
+/* One transaction; the config version goes up by one, which makes a live plan stale: the roller voids it.
+ * A change of the name alone does not. NOT_FOUND: sink_not_found (deleting and deleted ones too).
+ * CONFLICT: name_taken. */
+MUST_USE err ledger_patch_sink(const struct db *db, str sink_id,
+                               const struct ledger_sink_patch *patch, struct error *error);
+/* active -> disabled. Others stay as they are. */
+MUST_USE err ledger_disable_sink(const struct db *db, str sink_id, str reason, str detail,
+                                 struct error *error);
+/* disabled -> active; clears the reason, the last error, a noted mismatch and the count of begun tries.
+ * An active sink stays one. NOT_FOUND: sink_not_found. */
+MUST_USE err ledger_resume_sink(const struct db *db, str sink_id, struct error *error);
+/* What GET shows as last_error; data NULL: none. */
+MUST_USE err ledger_set_last_error(const struct db *db, str sink_id, str text, struct error *error);
+/* The first step of a delete: active or disabled -> deleting; deleting stays. NOT_FOUND when it is
+ * deleted or unknown, BUSY while it is recovering. From here on nothing is accepted, no plan is made and
+ * no claim is attempted. */
+MUST_USE err ledger_begin_delete(const struct db *db, str sink_id, struct error *error);
+/* The last one: every waiting batch -> discarded, deleting -> deleted, objects doomed. CONFLICT unless it
+ * is deleting and has no live plan. A deleted sink: OK with 0. */
+MUST_USE err ledger_end_delete(const struct db *db, str sink_id, i64 *out_discarded_batches,
+                               struct error *error);
+/* A held batch -> discarded. NOT_FOUND with batch_not_found unless it is held. */
+MUST_USE err ledger_discard_held(const struct db *db, str sink_id, str batch_id,
+                                 struct error *error);
+/* Asks for a roll; out_upto_seq: the last seq accepted before. NOT_FOUND: sink_not_found. */
+MUST_USE err ledger_ask_roll(const struct db *db, str sink_id, instant *out_asked_at,
+                             i64 *out_upto_seq, struct error *error);
+/* How many batches with a seq up to this one are pending or planned, held ones included. */
+MUST_USE err ledger_count_waiting(const struct db *db, str sink_id, i64 upto_seq, i64 *out_count,
+                                  struct error *error);
+
+struct ledger_count {
+    str name;
+    i64 count;
+};
+/* Rejected rows by reason, refused ones included, and the last 5 reject records (JSON), newest first. */
+MUST_USE err ledger_list_rejects(const struct db *db, struct arena *arena, str sink_id,
+                                 struct ledger_count **out_reasons, size_t *out_reason_count,
+                                 str **out_recent, size_t *out_recent_count, struct error *error);
+
+/* ---- leases (section 6) ---- */
+
+/* 30 s for `holder`; BUSY when somebody else has it. The holder takes it again to renew it. */
+MUST_USE err ledger_take_lease(const struct db *db, str sink_id, str holder, struct error *error);
+MUST_USE err ledger_release_lease(const struct db *db, str sink_id, str holder,
+                                  struct error *error);
+
+/* ---- the claim (first roll) ---- */
+
+/* none or attempted -> attempted, of an active sink. CONFLICT otherwise. */
+MUST_USE err ledger_attempt_claim(const struct db *db, str sink_id, struct error *error);
+/* attempted -> claimed, L = (0, claim id). Claimed already: OK, nothing changes. */
+MUST_USE err ledger_finish_claim(const struct db *db, str sink_id, struct error *error);
+
+/* A load disagreed with the ledger (O4). The first look notes it; a look at least 5 s later disables the
+ * sink with ledger_mismatch. out_disabled: it did. */
+MUST_USE err ledger_note_mismatch(const struct db *db, str sink_id, str detail, bool *out_disabled,
+                                  struct error *error);
+MUST_USE err ledger_clear_mismatch(const struct db *db, str sink_id, struct error *error);
+
+/* ---- plans (steps 2 to 5) ---- */
+
+enum { PLAN_BATCHES_MAX = 20000, PLAN_BEGUN_MAX = 3 };
+
+struct ledger_plan {
+    str id;
+    str sink_id;
+    i64 n;
+    str prev;
+    i64 config_version;
+    enum plan_state state;
+    i64 begun;       /* tries begun without an end */
+    str attempts;    /* JSON array of tries, see sink/plan.h */
+    str fences;      /* JSON array of snapshot ids; data NULL: none */
+    str void_reason; /* data NULL: none */
+    i64 snapshot_id;
+    i64 rows_committed;
+    i64 rows_rejected;
+    str trigger;
+    instant created_at;
+    instant finished_at;
+};
+
+/* NOT_FOUND: it has none. */
+MUST_USE err ledger_live_plan(const struct db *db, struct arena *arena, str sink_id,
+                              struct ledger_plan *out_plan, struct error *error);
+/* Makes plan `plan_id` (fresh, in the form of a uid) of pending batches that are not held, in seq
+ * order, up to bytes_max (one batch at least) and batches_max; they become planned. NOT_FOUND: nothing to
+ * plan. CONFLICT: the sink has a live plan, is not active, is recovering, or has not claimed its table. */
+MUST_USE err ledger_make_plan(const struct db *db, struct arena *arena, str sink_id, str plan_id,
+                              i64 bytes_max, i64 batches_max, str trigger,
+                              struct ledger_plan *out_plan, struct error *error);
+/* In seq order. */
+MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str plan_id,
+                                 struct ledger_batch **out_batches, size_t *out_count,
+                                 struct error *error);
+/* Counts a try before it decodes (decisions 31). A plan begun PLAN_BEGUN_MAX times without an end
+ * disables its sink with crash_loop and answers CONFLICT. */
+MUST_USE err ledger_begin_try(const struct db *db, str plan_id, struct error *error);
+MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
+/* open or attempted -> attempted, recording the try (a JSON object). CONFLICT when the plan is voiding,
+ * void or finished, its settings have changed, or the sink is not active or is recovering. */
+MUST_USE err ledger_mark_attempted(const struct db *db, str plan_id, str try_json,
+                                   struct error *error);
+
+/* What became of a plan's batches, by their rows. */
+struct ledger_verdict {
+    str batch_id;
+    i64 rows_committed;
+    i64 rows_rejected;
+};
+struct ledger_outcome {
+    const struct ledger_verdict *verdicts; /* one per batch of the plan, in its order */
+    size_t verdict_count;
+    const struct ledger_count *reasons; /* rejected rows by reason */
+    size_t reason_count;
+    const str *recent; /* the last reject records, oldest first, at most 5 */
+    size_t recent_count;
+    i64 snapshot_id; /* 0: not known, or none */
+    i64 roll_us;     /* how long the roll took; 0: not known */
+};
+/* attempted or voiding -> committed; batches -> committed or rejected with their counts; the sink's
+ * last committed plan; objects of which every batch is final are doomed. Committed already: OK,
+ * nothing changes. CONFLICT when the plan is open or void. */
+MUST_USE err ledger_finish_plan(const struct db *db, str plan_id,
+                                const struct ledger_outcome *outcome, struct error *error);
+
+/* open -> void; its batches -> pending. CONFLICT when it is not open. `held_batch` (may be empty)
+ * becomes held for held_reason in the same transaction. */
+MUST_USE err ledger_void_open(const struct db *db, str plan_id, str reason, str held_batch,
+                              str held_reason, struct error *error);
+/* open -> void with every batch rejected (5.3). Objects are not doomed yet: ledger_doom_rejected. */
+MUST_USE err ledger_void_rejected(const struct db *db, str plan_id,
+                                  const struct ledger_outcome *outcome, struct error *error);
+/* After the verdict object is durable (O2). */
+MUST_USE err ledger_doom_rejected(const struct db *db, str plan_id, struct error *error);
+/* Void plans whose batches were all rejected and whose objects are not doomed yet. */
+MUST_USE err ledger_list_undoomed(const struct db *db, struct arena *arena, str sink_id,
+                                  struct ledger_plan **out_plans, size_t *out_count,
+                                  struct error *error);
+/* attempted -> voiding with a reason, or voiding stays. CONFLICT otherwise. */
+MUST_USE err ledger_begin_void(const struct db *db, str plan_id, str reason, struct error *error);
+/* Before a fence is sent: its snapshot id goes into the plan, unless that is not voiding: CONFLICT. */
+MUST_USE err ledger_record_fence(const struct db *db, str plan_id, i64 snapshot_id,
+                                 struct error *error);
+/* The same of a sink that is deleting. */
+MUST_USE err ledger_record_sink_fence(const struct db *db, str sink_id, i64 snapshot_id,
+                                      struct error *error);
+/* voiding -> void after the fence has landed; batches -> pending, `held_batch` as in ledger_void_open. */
+MUST_USE err ledger_end_void(const struct db *db, str plan_id, str held_batch, str held_reason,
+                             struct error *error);
+
+/* ---- damaged and lost objects (decisions 21) ---- */
+
+enum { HELD_MISSES = 3 };
+#define HELD_MISS_APART_US (10 * TIME_SECOND_US)
+/* The bytes of a planned batch did not verify. Looks less than 10 s apart count once. */
+MUST_USE err ledger_note_miss(const struct db *db, str sink_id, str batch_id, str reason,
+                              i64 *out_misses, struct error *error);
+/* They did after all: the batch is pending and not held any more. */
+MUST_USE err ledger_release_held(const struct db *db, str sink_id, str batch_id,
+                                 struct error *error);
+/* It was looked at again, and still does not verify. */
+MUST_USE err ledger_touch_held(const struct db *db, str sink_id, str batch_id,
+                               struct error *error);
+
+/* ---- sweeping (I16, I19) ---- */
+
+struct ledger_doomed {
+    str warehouse;
+    str object_key;
+    i64 tries;
+};
+/* The oldest ones first. */
+MUST_USE err ledger_list_doomed(const struct db *db, struct arena *arena, size_t limit,
+                                struct ledger_doomed **out_objects, size_t *out_count,
+                                struct error *error);
+/* One transaction for all of them: deleted ones are forgotten, the others tried again after the rest. */
+struct ledger_doomed_done {
+    struct ledger_doomed object;
+    bool deleted;
+};
+MUST_USE err ledger_settle_doomed(const struct db *db, const struct ledger_doomed_done *objects,
+                                  size_t count, struct error *error);
+/* Adds running time; at most the monotonic time elapsed since the last call. */
+MUST_USE err ledger_add_running(const struct db *db, i64 elapsed_us, struct error *error);
+/* What was stamped before out_before is older than `age_us` both by the ledger's clock and by the
+ * count of running time. */
+MUST_USE err ledger_old_before(const struct db *db, i64 age_us, instant *out_before,
+                               struct error *error);
+/* Forgets up to `limit` batch rows that became final before `before`, whose objects are gone and whose
+ * plan is final. */
+MUST_USE err ledger_prune_batches(const struct db *db, instant before, size_t limit, i64 *out_pruned,
+                                  struct error *error);
 
 #endif

@@ -30,7 +30,7 @@ static const char *const LEDGER_SCHEMA[] = {
     "claim_id TEXT NOT NULL, claim_state BIGINT NOT NULL, next_seq BIGINT NOT NULL, "
     "last_ingest_ts BIGINT NOT NULL, last_n BIGINT NOT NULL, last_plan_id TEXT NOT NULL, "
     "lease_holder TEXT, lease_until BIGINT NOT NULL, fences TEXT, roll_asked_at BIGINT, "
-    "mismatch_at BIGINT, created_at BIGINT NOT NULL, deleted_at BIGINT, "
+    "mismatch_at BIGINT, rolled_at BIGINT, created_at BIGINT NOT NULL, deleted_at BIGINT, "
     "batches BIGINT NOT NULL, rows_accepted BIGINT NOT NULL, bytes_accepted BIGINT NOT NULL, "
     "rows_refused BIGINT NOT NULL, duplicates BIGINT NOT NULL, first_at BIGINT, last_at BIGINT, "
     "rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
@@ -49,17 +49,21 @@ static const char *const LEDGER_SCHEMA[] = {
     "rows_rejected BIGINT NOT NULL, finished_at BIGINT, PRIMARY KEY (sink, batch_id))",
     "CREATE INDEX batch_waiting ON batch (sink, seq) WHERE state <= 1",
     "CREATE INDEX batch_object ON batch (sink, uid)",
-    "CREATE INDEX batch_plan ON batch (plan) WHERE plan IS NOT NULL",
+    "CREATE INDEX batch_plan ON batch (plan, seq) WHERE plan IS NOT NULL",
+    "CREATE INDEX batch_final ON batch (finished_at) WHERE finished_at IS NOT NULL",
     "CREATE TABLE plan (id TEXT PRIMARY KEY, sink TEXT NOT NULL, n BIGINT NOT NULL, "
     "prev TEXT NOT NULL, config_version BIGINT NOT NULL, state BIGINT NOT NULL, "
     "begun BIGINT NOT NULL, attempts TEXT NOT NULL, fences TEXT, void_reason TEXT, "
     "snapshot_id BIGINT, rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
-    "trigger TEXT NOT NULL, created_at BIGINT NOT NULL, finished_at BIGINT)",
+    "trigger TEXT NOT NULL, doomed BIGINT NOT NULL, created_at BIGINT NOT NULL, "
+    "finished_at BIGINT)",
     "CREATE INDEX plan_sink ON plan (sink, n)",
     "CREATE UNIQUE INDEX plan_live ON plan (sink) WHERE state <= 2",
     "CREATE TABLE void_uid (uid TEXT PRIMARY KEY, at BIGINT NOT NULL)",
     "CREATE TABLE quarantine (sink TEXT NOT NULL, batch_id TEXT NOT NULL, uids TEXT NOT NULL, "
     "at BIGINT NOT NULL, PRIMARY KEY (sink, batch_id))",
+    /* Running time and wall clock as they stood together, an hour apart and at every jump (I19). */
+    "CREATE TABLE clock_sample (running_us BIGINT PRIMARY KEY, wall BIGINT NOT NULL)",
     /* Objects that may go: written by the transaction that made them so, removed when deleted. */
     "CREATE TABLE doomed_object (warehouse TEXT NOT NULL, object_key TEXT NOT NULL, "
     "at BIGINT NOT NULL, tries BIGINT NOT NULL, PRIMARY KEY (warehouse, object_key))",
