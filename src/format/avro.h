@@ -60,6 +60,7 @@ struct avro_value {
     i64 number;
     double real;
     str bytes;
+    str raw; /* as encoded, with the branch of a union in front */
     struct avro_value *items;
     const struct avro_field *fields; /* record: name and id of each item */
     size_t count;
@@ -70,7 +71,7 @@ struct avro_field {
     i32 field_id; /* -1 when the schema names none */
 };
 
-struct avro_file; /* header and all records, in the arena given */
+struct avro_file; /* header and all records, in the arena given; slices point into `bytes` too */
 
 MUST_USE err avro_read(struct arena *arena, str bytes, struct avro_file **out_file,
                        struct error *error);

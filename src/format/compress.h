@@ -1,0 +1,39 @@
+/* compress: whole blocks through zlib, zstd and snappy.
+ *
+ * A compressor keeps its library context from block to block (its memory is the library's, not an
+ * arena's) and is closed by its owner, one thread at a time. Decompressing never gives more than
+ * the size asked for, whatever the block claims of itself: a block that wants more, or is not whole,
+ * or has bytes behind its end, is CORRUPT. Fails with LIMIT when the arena or buffer is full. */
+#ifndef LHBOX_FORMAT_COMPRESS_H
+#define LHBOX_FORMAT_COMPRESS_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+enum compress_codec {
+    COMPRESS_NONE,
+    COMPRESS_DEFLATE, /* raw, RFC 1951 */
+    COMPRESS_SNAPPY,  /* raw block, no checksum */
+    COMPRESS_ZSTD,
+};
+
+struct compressor {
+    enum compress_codec codec;
+    i32 level;
+    void *context; /* zstd only */
+};
+
+/* Level: of deflate and zstd. */
+MUST_USE err compressor_open(enum compress_codec codec, i32 level,
+                             struct compressor *out_compressor, struct error *error);
+void compressor_close(struct compressor *compressor); /* a zeroed one is allowed */
+#define AUTO_COMPRESSOR __attribute__((cleanup(compressor_close)))
+
+/* Appends the compressed form of `bytes` to `out`. */
+MUST_USE err compress_append(struct compressor *compressor, buf *out, str bytes,
+                             struct error *error);
+/* The result is in the arena; with COMPRESS_NONE it is `bytes` itself. */
+MUST_USE err decompress(struct arena *arena, enum compress_codec codec, str bytes, size_t size_max,
+                        str *out_bytes, struct error *error);
+
+#endif
