@@ -1,0 +1,281 @@
+#include "base/arena.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_POISONS 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_POISONS 1
+#endif
+
+#ifdef ARENA_POISONS
+#include <sanitizer/asan_interface.h>
+/* A poisoned gap after each allocation catches an overrun into the next one. */
+enum { ARENA_GAP = 16 };
+#define POISON(bytes, size)   __asan_poison_memory_region((bytes), (size))
+#define UNPOISON(bytes, size) __asan_unpoison_memory_region((bytes), (size))
+#else
+enum { ARENA_GAP = 0 };
+#define POISON(bytes, size)   ((void)0)
+#define UNPOISON(bytes, size) ((void)0)
+#endif
+
+enum { ARENA_ALIGN = 16, ARENA_CHUNK_MIN = 4 * KIB, ARENA_CHUNK_MAX = 1 * MIB };
+
+/* The payload follows the head. `size` is the payload's. */
+struct chunk {
+    struct chunk *next;
+    size_t size;
+};
+
+_Static_assert(sizeof(struct chunk) % ARENA_ALIGN == 0, "the payload must be aligned");
+
+/* The chunks from `first` up to `current` are in use, those after `current` are free. */
+struct arena {
+    struct chunk *first;
+    struct chunk *current; /* NULL: nothing is in use */
+    size_t used;           /* of current's payload */
+    size_t bytes;          /* of all chunks, heads included */
+    size_t bytes_max;
+    size_t chunk_size; /* of the next ordinary chunk, head included */
+};
+
+static _Thread_local i64 growth_count;
+static _Thread_local i64 growth_fails_at;
+
+static char *chunk_payload(struct chunk *chunk)
+{
+    return (char *)(chunk + 1);
+}
+
+/* The first free chunk hangs here. */
+static struct chunk **arena_free_list(struct arena *arena)
+{
+    return arena->current != NULL ? &arena->current->next : &arena->first;
+}
+
+static void arena_drop_free(struct arena *arena)
+{
+    struct chunk **list = arena_free_list(arena);
+    struct chunk *chunk = *list;
+    *list = NULL;
+    while (chunk != NULL) {
+        struct chunk *next = chunk->next;
+        arena->bytes -= sizeof(struct chunk) + chunk->size;
+        UNPOISON(chunk_payload(chunk), chunk->size);
+        free(chunk);
+        chunk = next;
+    }
+}
+
+struct arena *arena_create(size_t bytes_max)
+{
+    struct arena *arena = calloc(1, sizeof(*arena));
+    assert(arena != NULL);
+    arena->bytes_max = bytes_max;
+    arena->chunk_size = ARENA_CHUNK_MIN;
+    return arena;
+}
+
+void arena_destroy(struct arena *arena)
+{
+    if (arena == NULL) {
+        return;
+    }
+    arena_reset(arena);
+    arena_drop_free(arena);
+    assert(arena->bytes == 0);
+    free(arena);
+}
+
+void arena_destroy_at(struct arena **arena)
+{
+    arena_destroy(*arena);
+    *arena = NULL;
+}
+
+void arena_fail_growth_at(i64 n)
+{
+    assert(n >= 0);
+    growth_fails_at = n;
+    growth_count = 0;
+}
+
+i64 arena_growths(void)
+{
+    return growth_count;
+}
+
+/* What an allocation of `size` bytes takes of a chunk; false on overflow. */
+static bool arena_footprint(size_t size, size_t *out_footprint)
+{
+    size_t padded = 0;
+    if (!num_add_size(size > 0 ? size : 1, ARENA_ALIGN - 1, &padded)) {
+        return false;
+    }
+    return num_add_size(padded / ARENA_ALIGN * ARENA_ALIGN, ARENA_GAP, out_footprint);
+}
+
+/* Puts a new chunk with room for `need` at the head of the free list. */
+static bool arena_add_chunk(struct arena *arena, size_t need)
+{
+    growth_count++;
+    if (growth_count == growth_fails_at) {
+        return false;
+    }
+    size_t least = 0;
+    if (!num_add_size(need, sizeof(struct chunk), &least)) {
+        return false;
+    }
+    if (arena->bytes > arena->bytes_max || least > arena->bytes_max - arena->bytes) {
+        /* Chunks kept for reuse must not make the limit nearer than it is. */
+        arena_drop_free(arena);
+    }
+    size_t left = arena->bytes_max - arena->bytes;
+    if (least > left) {
+        return false;
+    }
+    size_t total = least > arena->chunk_size ? least : arena->chunk_size;
+    total = total < left ? total : left;
+
+    struct chunk *chunk = malloc(total);
+    assert(chunk != NULL);
+    chunk->size = total - sizeof(struct chunk);
+    struct chunk **list = arena_free_list(arena);
+    chunk->next = *list;
+    *list = chunk;
+    arena->bytes += total;
+    if (arena->chunk_size < ARENA_CHUNK_MAX) {
+        arena->chunk_size *= 2;
+    }
+    POISON(chunk_payload(chunk), chunk->size);
+    return true;
+}
+
+/* Makes a chunk with room for `need` the current one. */
+static bool arena_advance(struct arena *arena, size_t need)
+{
+    struct chunk **list = arena_free_list(arena);
+    struct chunk **at = list;
+    while (*at != NULL && (*at)->size < need) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        struct chunk *found = *at;
+        *at = found->next;
+        found->next = *list;
+        *list = found;
+    } else if (!arena_add_chunk(arena, need)) {
+        return false;
+    }
+    arena->current = *list;
+    arena->used = 0;
+    return true;
+}
+
+static void *arena_take(struct arena *arena, size_t size)
+{
+    size_t footprint = 0;
+    if (!arena_footprint(size, &footprint)) {
+        return NULL;
+    }
+    if (arena->current == NULL || arena->current->size - arena->used < footprint) {
+        if (!arena_advance(arena, footprint)) {
+            return NULL;
+        }
+    }
+    char *bytes = chunk_payload(arena->current) + arena->used;
+    arena->used += footprint;
+    assert(arena->used <= arena->current->size);
+    UNPOISON(bytes, size);
+    return bytes;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    void *bytes = arena_take(arena, size);
+    if (bytes != NULL) {
+        memset(bytes, 0, size);
+    }
+    return bytes;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    size_t total = 0;
+    if (!num_mul_size(count, size, &total)) {
+        return NULL;
+    }
+    return arena_alloc(arena, total);
+}
+
+/* Resizes where it stands; false when it is not the most recent one, or has no room there. */
+static bool arena_grow_in_place(struct arena *arena, void *old, size_t old_size, size_t new_size)
+{
+    size_t old_footprint = 0;
+    size_t new_footprint = 0;
+    if (arena->current == NULL || !arena_footprint(old_size, &old_footprint) ||
+        !arena_footprint(new_size, &new_footprint) || old_footprint > arena->used) {
+        return false;
+    }
+    char *payload = chunk_payload(arena->current);
+    size_t start = arena->used - old_footprint;
+    if (payload + start != (char *)old || arena->current->size - start < new_footprint) {
+        return false;
+    }
+    arena->used = start + new_footprint;
+    POISON(payload + start, arena->current->size - start);
+    UNPOISON(payload + start, new_size);
+    return true;
+}
+
+void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_size)
+{
+    assert(old != NULL || old_size == 0);
+    if (old != NULL && arena_grow_in_place(arena, old, old_size, new_size)) {
+        return old;
+    }
+    if (old != NULL && new_size <= old_size) {
+        return old;
+    }
+    void *bytes = arena_take(arena, new_size);
+    if (bytes != NULL && old_size > 0) {
+        memcpy(bytes, old, old_size);
+    }
+    return bytes;
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    return (struct arena_mark){.chunk = arena->current, .used = arena->used};
+}
+
+void arena_reset_to(struct arena *arena, struct arena_mark mark)
+{
+    arena->current = mark.chunk;
+    arena->used = mark.used;
+    if (arena->current != NULL) {
+        assert(arena->used <= arena->current->size);
+        POISON(chunk_payload(arena->current) + arena->used, arena->current->size - arena->used);
+    }
+#ifdef ARENA_POISONS
+    for (struct chunk *chunk = *arena_free_list(arena); chunk != NULL; chunk = chunk->next) {
+        POISON(chunk_payload(chunk), chunk->size);
+    }
+#endif
+}
+
+void arena_reset(struct arena *arena)
+{
+    arena_reset_to(arena, (struct arena_mark){.chunk = NULL, .used = 0});
+}
+
+size_t arena_bytes(const struct arena *arena)
+{
+    return arena->bytes;
+}
