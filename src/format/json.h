@@ -13,14 +13,15 @@
 
 enum { JSON_DEPTH_MAX = 512 };
 
+/* Prefixed so that jansson's enumerators of control-plane code do not clash. */
 enum json_kind {
-    JSON_OBJECT,
-    JSON_ARRAY,
-    JSON_STRING,
-    JSON_NUMBER,
-    JSON_TRUE,
-    JSON_FALSE,
-    JSON_NULL,
+    JSON_KIND_OBJECT,
+    JSON_KIND_ARRAY,
+    JSON_KIND_STRING,
+    JSON_KIND_NUMBER,
+    JSON_KIND_TRUE,
+    JSON_KIND_FALSE,
+    JSON_KIND_NULL,
 };
 
 /* ---- splitting the array of a body ---- */
@@ -50,7 +51,7 @@ struct json_array {
     i32 level;
     i32 depth;
     i32 kind;
-    i32 literal_at;
+    i32 token; /* how far into a string, number or word */
     u64 stack[(JSON_DEPTH_MAX + 64) / 64]; /* one bit a level: object or array */
 };
 

@@ -62,7 +62,8 @@ static inline bool type_is_nested(const struct type *type)
 /* The field of exactly this name among a struct's, or NULL. */
 const struct field *type_field(const struct type *type, str name);
 /* The textual form: decimal(10,2), fixed[16], list<string required>, map<string, long>,
- * struct<a: int required>; a field name that is not letters, digits or _ as a JSON string. */
+ * struct<a: int required>; a field name that is not letters, digits or _ as a JSON string. data is
+ * NULL when the arena's limit is reached. */
 str type_text(struct arena *arena, const struct type *type);
 /* The same, nested types by their bare word (struct, list, map): what a reject's detail says. */
 str type_text_short(struct arena *arena, const struct type *type);
