@@ -17,8 +17,8 @@ struct schema {
 };
 
 /* Reads {"type":"struct","schema-id":…,"fields":[…]}. INVALID names the field. */
-MUST_USE err schema_from_json(struct arena *arena, const json_t *document, struct schema *out_schema,
-                              struct error *error);
+MUST_USE err schema_from_json(struct arena *arena, const json_t *document,
+                              struct schema *out_schema, struct error *error);
 /* A new reference; NULL only when memory is out. */
 json_t *schema_to_json(const struct schema *schema);
 json_t *schema_type_to_json(const struct type *type);
@@ -34,5 +34,9 @@ const struct field *schema_find(const struct type *root, i32 field_id);
 /* Names: UTF-8, no control characters, at most SCHEMA_NAME_BYTES_MAX, no two alike in a struct, no
  * `a.b` beside a struct `a` with a field `b`. INVALID with invalid_request. */
 MUST_USE err schema_check_names(const struct type *root, struct error *error);
+/* No two fields of one id, none of the same dotted name: what any table library asks. */
+MUST_USE err schema_check_unique(const struct type *root, struct error *error);
+/* `unknown` is optional wherever it stands. */
+MUST_USE err schema_check_types(const struct type *root, struct error *error);
 
 #endif

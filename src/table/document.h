@@ -1,0 +1,43 @@
+/* document: reading and changing the members of a JSON document of the table format.
+ *
+ * Thin over jansson: texts as slices, integers as i64, never through a double. Memory running out in
+ * here aborts, as everywhere (base/arena); what is set becomes the object's. Private to table/. */
+#ifndef LHBOX_TABLE_DOCUMENT_H
+#define LHBOX_TABLE_DOCUMENT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <jansson.h>
+
+/* Borrowed; data NULL when the value is no string. */
+str document_str(const json_t *value);
+/* The member as text; data NULL when it is absent or no string. */
+str document_text(const json_t *object, const char *key);
+/* False when the member is absent or no integer. */
+MUST_USE bool document_i64(const json_t *object, const char *key, i64 *out_value);
+i64 document_i64_or(const json_t *object, const char *key, i64 otherwise);
+/* As document_i64, for values of 32 bits that are not negative. */
+MUST_USE bool document_i32(const json_t *object, const char *key, i32 *out_value);
+/* The first object in the array whose member `key` is the integer; NULL: none. */
+json_t *document_find(const json_t *array, const char *key, i64 value);
+size_t document_index(const json_t *array, const json_t *item);
+/* The array or object under `key`, made when it is absent, null or something else. */
+json_t *document_array(json_t *object, const char *key);
+json_t *document_object(json_t *object, const char *key);
+/* Takes the reference. */
+void document_set(json_t *object, const char *key, json_t *value);
+void document_set_i64(json_t *object, const char *key, i64 value);
+void document_set_text(json_t *object, const char *key, str text); /* UTF-8 */
+void document_append(json_t *array, json_t *value);
+json_t *document_copy(const json_t *value); /* deep */
+json_t *document_string(str text);          /* UTF-8 */
+/* Removes the members whose value is null. */
+void document_drop_nulls(json_t *object);
+/* For jansson's iterators, which want a mutable object and do not change it. */
+json_t *document_mutable(const json_t *value);
+/* Compact text in the arena. */
+MUST_USE err document_print(struct arena *arena, const json_t *value, str *out_text,
+                            struct error *error);
+
+#endif
