@@ -51,6 +51,7 @@ struct store_ops {
     err (*remove)(void *self, str key, struct error *error);
     err (*list)(void *self, struct arena *arena, str prefix, str after, size_t limit,
                 struct store_list *out_list, struct error *error);
+    void (*close)(void *self); /* NULL: nothing to do */
 };
 
 struct store {
