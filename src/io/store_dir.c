@@ -23,6 +23,12 @@ enum { NAME_ROOM = 256, TEMPORARY_ROOM = 64, ATTRIBUTE_NAMES_MAX = 4096, SIDECAR
 
 /* ---- names beneath the root ---- */
 
+static bool is_link(int fd, const char *part)
+{
+    struct stat status;
+    return fstatat(fd, part, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
 /* Where openat2 is missing: every part by itself, none of which may be a link. */
 static int open_by_parts(int root, const char *name, int flags)
 {
@@ -40,6 +46,9 @@ static int open_by_parts(int root, const char *name, int flags)
         part[size] = '\0';
         int next = openat(fd, part, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
         int reason = errno;
+        if (next < 0 && reason == ENOTDIR && is_link(fd, part)) {
+            reason = ELOOP;
+        }
         (void)close(fd);
         errno = reason;
         fd = next;
