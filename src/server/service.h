@@ -25,7 +25,8 @@ struct service {
     const struct config *config;
     str installation_id;
     str node_id;
-    str public_url; /* http://127.0.0.1:8181 */
+    str data_directory; /* absolute; keys/bootstrap lies in it */
+    str public_url;     /* http://127.0.0.1:8181 */
     str internal_url;
     bool dev; /* policy floors of `lhbox dev` */
     atomic_bool draining;
