@@ -14,7 +14,7 @@ static void base32_put(const u8 *bytes, size_t skip, size_t count, const char *a
     for (size_t i = 0; i < count; i++) {
         u32 digit = 0;
         for (size_t bit = skip + i * 5; bit < skip + i * 5 + 5; bit++) {
-            digit = digit << 1 | (bytes[bit / 8] >> (7 - bit % 8) & 1U);
+            digit = digit << 1 | ((u32)bytes[bit / 8] >> (7 - bit % 8) & 1);
         }
         out[i] = alphabet[digit];
     }
