@@ -1,0 +1,101 @@
+/* catalog_local: the embedded catalog: pointers in SQL, metadata files in the warehouse's store.
+ *
+ * A commit loads the pointer, checks the requirements on what it points to, applies the updates, writes
+ * the new metadata file durably, and then moves the pointer in one compare-and-swap; a crash in between
+ * leaves an orphan file, never a dangling pointer. A lost swap is checked and applied again on the new
+ * base. After the swap `metadata/version-hint.text` is set to the new file, still under the table's
+ * lock, and trimmed metadata files are removed. A commit that was sent twice is answered with the
+ * present table. Tables lie under the prefixes of a location set and nowhere else.
+ *
+ * CONFLICT, INVALID, NOT_FOUND, DENIED, BUSY and IO mean surely not committed; UNKNOWN that it may have
+ * been. A metadata file that is gone or unreadable is CORRUPT. Any thread; calls block. */
+#ifndef LHBOX_TABLE_CATALOG_LOCAL_H
+#define LHBOX_TABLE_CATALOG_LOCAL_H
+
+#include "io/db.h"
+#include "table/catalog.h"
+
+enum {
+    CATALOG_NAME_BYTES_MAX = 256,
+    CATALOG_NAMESPACE_PARTS_MAX = 16,
+    CATALOG_CHANGES_MAX = 256, /* tables in one transaction */
+    CATALOG_LOCK_WAIT_US = 5000000,
+};
+
+struct catalog_local;
+
+/* Asked inside the transaction that would take a table's name away or point it at other metadata.
+ * Anything but OK refuses it. */
+typedef err (*catalog_guard)(void *context, struct db_tx *tx, struct table_name name,
+                             struct error *error);
+
+struct catalog_local_options {
+    const struct db *db;
+    const struct seam *seam;
+    str warehouse;
+    str tables_uri; /* where tables without a location of their own go */
+    const struct location_set *locations;
+    catalog_guard guard; /* may be NULL */
+    void *guard_context;
+};
+
+/* What the options point to must live as long as the catalog, which lives in the arena. */
+MUST_USE err catalog_local_open(struct arena *arena, const struct catalog_local_options *options,
+                                struct catalog *out_catalog, struct error *error);
+void catalog_local_close(struct catalog *catalog);
+/* NULL when the catalog is of another kind. */
+struct catalog_local *catalog_local_of(const struct catalog *catalog);
+
+/* UTF-8 without control characters, 1 to CATALOG_NAME_BYTES_MAX bytes, not slashes alone. */
+MUST_USE err catalog_check_name(str name, struct error *error);
+MUST_USE err catalog_check_namespace(str namespace_name, struct error *error);
+
+/* ---- tables ---- */
+
+/* One table of a commit. `request` is the REST spec's CommitTableRequest. */
+struct catalog_change {
+    struct table_name name;
+    const json_t *request;
+    struct table after; /* out; the caller closes it */
+};
+/* All or none. Each table at most once. */
+MUST_USE err catalog_local_commit(struct catalog_local *local, struct arena *arena,
+                                  struct catalog_change *changes, size_t count,
+                                  struct error *error);
+/* The pointer alone. */
+MUST_USE err catalog_local_find(struct catalog_local *local, struct arena *arena,
+                                struct table_name name, str *out_metadata_location,
+                                struct error *error);
+enum catalog_register { CATALOG_REGISTER_NEW, CATALOG_REGISTER_OVERWRITE };
+MUST_USE err catalog_local_register(struct catalog_local *local, struct arena *arena,
+                                    struct table_name name, str metadata_location,
+                                    enum catalog_register how, struct table *out_table,
+                                    struct error *error);
+MUST_USE err catalog_local_rename(struct catalog_local *local, struct table_name from,
+                                  struct table_name to, struct error *error);
+/* PURGE removes the files that the table's metadata names, below its location, after the pointer is
+ * gone; `gc.enabled=false` keeps them. Works on a table whose metadata file is lost. */
+enum catalog_files { CATALOG_FILES_KEEP, CATALOG_FILES_PURGE };
+MUST_USE err catalog_local_drop(struct catalog_local *local, struct table_name name,
+                                enum catalog_files files, struct error *error);
+
+/* ---- namespaces ---- */
+
+/* `properties` is an object of strings, or NULL. CONFLICT: name_taken. */
+MUST_USE err catalog_local_make_namespace(struct catalog_local *local, str name,
+                                          const json_t *properties, struct error *error);
+/* A new reference to an object of strings. */
+MUST_USE err catalog_local_load_namespace(struct catalog_local *local, str name,
+                                          json_t **out_properties, struct error *error);
+/* Removes and sets; *out_changes is {"updated":[…],"removed":[…],"missing":[…]}, a new reference. */
+MUST_USE err catalog_local_set_properties(struct catalog_local *local, str name,
+                                          const json_t *removals, const json_t *updates,
+                                          json_t **out_changes, struct error *error);
+/* CONFLICT: it has tables or namespaces. */
+MUST_USE err catalog_local_drop_namespace(struct catalog_local *local, str name,
+                                          struct error *error);
+/* The direct children (full names) of a namespace; of none when `parent` is empty. */
+MUST_USE err catalog_local_children(struct catalog_local *local, struct arena *arena, str parent,
+                                    struct catalog_names *out_names, struct error *error);
+
+#endif

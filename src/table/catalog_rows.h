@@ -1,0 +1,75 @@
+/* catalog_rows: the embedded catalog's SQL: namespaces, and each table's pointer to its metadata.
+ *
+ * Every function is one transaction of its own. A pointer moves by compare-and-swap only, all
+ * pointers of one commit in one transaction (exactly-once I32). A namespace need not have its parents:
+ * `a` exists when `a.b` was made. Message texts are the ones that REST clients compare. Any thread. */
+#ifndef LHBOX_TABLE_CATALOG_ROWS_H
+#define LHBOX_TABLE_CATALOG_ROWS_H
+
+#include "table/catalog_local.h"
+
+struct catalog_rows {
+    const struct db *db;
+    str warehouse;
+    catalog_guard guard; /* may be NULL */
+    void *guard_context;
+};
+
+struct catalog_pointer {
+    str uuid;
+    str metadata_location;
+};
+
+/* One pointer to move. `from` empty: the table is made, and must not be there. */
+struct catalog_swap {
+    struct table_name name;
+    str uuid;
+    str from;
+    str to;
+};
+
+/* ---- tables ---- */
+
+/* CONFLICT: table_exists, said as clients expect it. */
+err catalog_rows_exists_error(struct table_name name, struct error *error);
+
+/* NOT_FOUND: table_not_found, when the namespace is missing too. */
+MUST_USE err catalog_rows_find(const struct catalog_rows *rows, struct arena *arena,
+                               struct table_name name, struct catalog_pointer *out_pointer,
+                               struct error *error);
+MUST_USE err catalog_rows_find_by_uuid(const struct catalog_rows *rows, struct arena *arena,
+                                       str uuid, struct table_name *out_name, struct error *error);
+/* All or none. CONFLICT: commit_conflict when a pointer had moved, table_exists when a table to be
+ * made is there. NOT_FOUND: namespace_not_found. UNKNOWN: it may have been done. */
+MUST_USE err catalog_rows_swap(const struct catalog_rows *rows, const struct catalog_swap *swaps,
+                               size_t count, struct error *error);
+/* Points the name at other metadata, whatever was there before. */
+MUST_USE err catalog_rows_replace(const struct catalog_rows *rows, const struct catalog_swap *swap,
+                                  struct error *error);
+MUST_USE err catalog_rows_rename(const struct catalog_rows *rows, struct table_name from,
+                                 struct table_name to, struct error *error);
+MUST_USE err catalog_rows_drop(const struct catalog_rows *rows, struct table_name name,
+                               struct error *error);
+MUST_USE err catalog_rows_list_tables(const struct catalog_rows *rows, struct arena *arena,
+                                      str namespace_name, struct catalog_names *out_names,
+                                      struct error *error);
+
+/* ---- namespaces ---- */
+
+/* CONFLICT: name_taken. `properties` is the text of a JSON object. */
+MUST_USE err catalog_rows_create_namespace(const struct catalog_rows *rows, str name,
+                                           str properties, struct error *error);
+/* The text of the properties' JSON object. NOT_FOUND: namespace_not_found. */
+MUST_USE err catalog_rows_load_namespace(const struct catalog_rows *rows, struct arena *arena,
+                                         str name, str *out_properties, struct error *error);
+/* CONFLICT: the properties are no longer `from`. */
+MUST_USE err catalog_rows_swap_properties(const struct catalog_rows *rows, str name, str from,
+                                          str to, struct error *error);
+/* CONFLICT: not empty. */
+MUST_USE err catalog_rows_drop_namespace(const struct catalog_rows *rows, str name,
+                                         struct error *error);
+/* Names as stored, in byte order; without parents that only their children imply. */
+MUST_USE err catalog_rows_list_namespaces(const struct catalog_rows *rows, struct arena *arena,
+                                          struct catalog_names *out_names, struct error *error);
+
+#endif

@@ -1,0 +1,38 @@
+/* metadata_file: a table's metadata.json files: their names, reading, writing, the hint, clean-up.
+ *
+ * Files are `<location>/metadata/<5 digits>-<uuid>.metadata.json`, or under `write.metadata.path`; they
+ * are written once and never changed. Gzip is read whatever the name says, and written as
+ * `.gz.metadata.json` when the table sets `write.metadata.compression-codec=gzip`. Every access goes
+ * through the location set. Iceberg table spec, "Table metadata" and "Naming". Any thread. */
+#ifndef LHBOX_TABLE_METADATA_FILE_H
+#define LHBOX_TABLE_METADATA_FILE_H
+
+#include "table/location.h"
+#include "table/metadata.h"
+
+enum { METADATA_FILE_BYTES_MAX = 128 * MIB };
+
+/* CORRUPT when it is missing or no table metadata; DENIED: location_refused. */
+MUST_USE err metadata_file_read(const struct location_set *locations, str uri,
+                                struct metadata **out_metadata, struct error *error);
+/* The next file after `previous_uri` (empty: the first), durable. The URI is in the arena. */
+MUST_USE err metadata_file_write(const struct location_set *locations, struct arena *arena,
+                                 const struct seam *seam, const struct metadata *metadata,
+                                 str previous_uri, str *out_uri, struct error *error);
+/* The table's location, and the other places where its properties send files, lie in the set. */
+MUST_USE err metadata_file_check(const struct location_set *locations,
+                                 const struct metadata *metadata, struct error *error);
+/* `<location>/metadata/version-hint.text` names the file. */
+MUST_USE err metadata_file_point(const struct location_set *locations,
+                                 const struct metadata *metadata, str uri, struct error *error);
+/* Removes the files that `after` no longer logs, as far as they are the table's own. What cannot be
+ * removed is logged. */
+void metadata_file_trim(const struct location_set *locations, const struct metadata *before,
+                        const struct metadata *after);
+/* Makes `metadata` and `data` below a local table's location: engines expect them. */
+MUST_USE err metadata_file_make_directories(const struct location_set *locations, str location,
+                                            struct error *error);
+/* file:///a/b for its other spellings; without slashes at the end. In the arena, or `uri` itself. */
+str metadata_file_normal(struct arena *arena, str uri);
+
+#endif
