@@ -1,0 +1,207 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+
+/* The limit counts chunks with their heads, so that tests leave room for those. */
+enum { HEAD_ROOM = 64 };
+
+static void allocations_are_aligned_and_zeroed_also_after_reset(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    for (int round = 0; round < 2; round++) {
+        for (size_t size = 0; size < 100; size++) {
+            unsigned char *bytes = arena_alloc(arena, size);
+            assert_non_null(bytes);
+            assert_int_equal((uintptr_t)bytes % 16, 0);
+            for (size_t i = 0; i < size; i++) {
+                assert_int_equal(bytes[i], 0);
+                bytes[i] = 0xff;
+            }
+        }
+        arena_reset(arena);
+    }
+}
+
+static void allocations_do_not_overlap(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    enum { COUNT = 200 };
+    unsigned char *pieces[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        pieces[i] = arena_alloc(arena, i * 7);
+        memset(pieces[i], (int)i, i * 7);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        for (size_t k = 0; k < i * 7; k++) {
+            assert_int_equal(pieces[i][k], i);
+        }
+    }
+}
+
+static void allocation_past_the_limit_is_null_and_smaller_ones_still_fit(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(8 * KIB);
+    assert_null(arena_alloc(arena, 8 * KIB));
+    assert_non_null(arena_alloc(arena, 8 * KIB - HEAD_ROOM));
+    assert_true(arena_bytes(arena) <= 8 * KIB);
+    assert_null(arena_alloc(arena, 64));
+    arena_reset(arena);
+    assert_non_null(arena_alloc(arena, 8 * KIB - HEAD_ROOM));
+}
+
+static void every_byte_up_to_the_limit_can_be_used_in_small_pieces(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(100 * KIB);
+    size_t taken = 0;
+    while (arena_alloc(arena, 512) != NULL) {
+        taken += 512;
+        assert_true(arena_bytes(arena) <= 100 * KIB);
+    }
+    assert_true(taken > 90 * KIB);
+    assert_true(taken < 100 * KIB);
+}
+
+static void chunks_kept_for_reuse_do_not_bring_the_limit_nearer(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(64 * KIB);
+    while (arena_alloc(arena, 1000) != NULL) {
+    }
+    arena_reset(arena);
+    assert_non_null(arena_alloc(arena, 64 * KIB - HEAD_ROOM));
+    assert_true(arena_bytes(arena) <= 64 * KIB);
+}
+
+static void sizes_that_overflow_are_null(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(SIZE_MAX);
+    assert_null(arena_alloc(arena, SIZE_MAX));
+    assert_null(arena_alloc(arena, SIZE_MAX - 20));
+    assert_null(arena_array(arena, SIZE_MAX / 2, 3));
+    assert_null(arena_array(arena, (size_t)1 << 33, (size_t)1 << 33));
+    assert_non_null(arena_array(arena, 0, SIZE_MAX));
+    char *bytes = arena_alloc(arena, 8);
+    assert_null(arena_grow(arena, bytes, 8, SIZE_MAX - 4));
+}
+
+static void growing_the_newest_allocation_stays_in_place(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    char *bytes = arena_alloc(arena, 10);
+    memset(bytes, 'a', 10);
+    char *grown = arena_grow(arena, bytes, 10, 1000);
+    assert_ptr_equal(grown, bytes);
+    memset(grown, 'b', 1000);
+    assert_ptr_equal(arena_grow(arena, grown, 1000, 20), bytes);
+    char *next = arena_alloc(arena, 10);
+    assert_true(next < bytes + 1000); /* the tail was given back */
+}
+
+static void growing_an_older_allocation_copies_it(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    char *old = arena_alloc(arena, 10);
+    memcpy(old, "0123456789", 10);
+    char *newer = arena_alloc(arena, 10);
+    memcpy(newer, "abcdefghij", 10);
+    char *grown = arena_grow(arena, old, 10, 50);
+    assert_ptr_not_equal(grown, old);
+    assert_memory_equal(grown, "0123456789", 10);
+    assert_memory_equal(old, "0123456789", 10);
+    assert_memory_equal(newer, "abcdefghij", 10);
+    assert_ptr_equal(arena_grow(arena, old, 10, 5), old);
+    assert_non_null(arena_grow(arena, NULL, 0, 5));
+}
+
+static void growing_past_the_limit_keeps_the_old_bytes(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(4 * KIB);
+    char *old = arena_alloc(arena, 10);
+    memcpy(old, "0123456789", 10);
+    assert_null(arena_grow(arena, old, 10, 8 * KIB));
+    assert_memory_equal(old, "0123456789", 10);
+}
+
+static void reset_to_a_mark_keeps_what_is_older(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    struct arena_mark empty = arena_mark(arena);
+    char *old = arena_alloc(arena, 100);
+    memset(old, 'x', 100);
+    struct arena_mark mark = arena_mark(arena);
+    char *first_after = arena_alloc(arena, 16);
+    for (int i = 0; i < 50; i++) {
+        assert_non_null(arena_alloc(arena, 3000));
+    }
+    size_t bytes = arena_bytes(arena);
+    arena_reset_to(arena, mark);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(old[i], 'x');
+    }
+    assert_ptr_equal(arena_alloc(arena, 16), first_after);
+    for (int i = 0; i < 50; i++) {
+        assert_non_null(arena_alloc(arena, 3000));
+    }
+    assert_int_equal(arena_bytes(arena), bytes);
+    arena_reset_to(arena, empty);
+    assert_ptr_equal(arena_alloc(arena, 100), old);
+}
+
+static void nth_growth_fails_as_at_the_limit(void **state)
+{
+    (void)state;
+    arena_fail_growth_at(2);
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    assert_non_null(arena_alloc(arena, 5000));
+    assert_null(arena_alloc(arena, 5000));
+    assert_int_equal(arena_growths(), 2);
+    assert_non_null(arena_alloc(arena, 5000));
+    assert_int_equal(arena_growths(), 3);
+    arena_fail_growth_at(0);
+    assert_int_equal(arena_growths(), 0);
+    assert_non_null(arena_alloc(arena, 50000));
+}
+
+static void destroying_nothing_is_allowed(void **state)
+{
+    (void)state;
+    arena_destroy(NULL);
+    struct arena *arena = arena_create(0);
+    assert_null(arena_alloc(arena, 1));
+    arena_destroy_at(&arena);
+    assert_null(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_are_aligned_and_zeroed_also_after_reset),
+        cmocka_unit_test(allocations_do_not_overlap),
+        cmocka_unit_test(allocation_past_the_limit_is_null_and_smaller_ones_still_fit),
+        cmocka_unit_test(every_byte_up_to_the_limit_can_be_used_in_small_pieces),
+        cmocka_unit_test(chunks_kept_for_reuse_do_not_bring_the_limit_nearer),
+        cmocka_unit_test(sizes_that_overflow_are_null),
+        cmocka_unit_test(growing_the_newest_allocation_stays_in_place),
+        cmocka_unit_test(growing_an_older_allocation_copies_it),
+        cmocka_unit_test(growing_past_the_limit_keeps_the_old_bytes),
+        cmocka_unit_test(reset_to_a_mark_keeps_what_is_older),
+        cmocka_unit_test(nth_growth_fails_as_at_the_limit),
+        cmocka_unit_test(destroying_nothing_is_allowed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
