@@ -40,6 +40,10 @@ MUST_USE err ledger_installation(const struct db *db, struct arena *arena, str *
 MUST_USE err ledger_renew_node(const struct db *db, str node_id, str role, instant *out_now,
                                struct error *error);
 
+/* A sink takes no more while this much waits for its rolls. */
+enum { LEDGER_BACKLOG_BATCHES_MAX = 100000 };
+#define LEDGER_BACKLOG_BYTES_MAX ((i64)4 * 1024 * MIB)
+
 struct ledger_accept {
     /* in */
     str batch_id;
@@ -137,6 +141,7 @@ struct ledger_sink {
     i64 last_n;
     str last_plan_id;
     instant roll_asked_at; /* 0: nobody asked */
+    i64 roll_asked_seq;    /* the last seq accepted before that */
     instant mismatch_at;   /* when a load first disagreed; 0: it does not (O4) */
     instant rolled_at;     /* when its last plan was made; 0: never */
     str fences;            /* JSON array of the snapshot ids of a delete's fences; data NULL: none */
@@ -167,6 +172,7 @@ struct ledger_sink {
     instant newest_waiting_at;
     instant oldest_due_at; /* received_at of pending batches that are not held */
     instant newest_due_at;
+    i64 oldest_due_seq; /* 0: none */
     bool has_live_plan;
     instant now; /* the ledger's time of this read */
 };
@@ -201,8 +207,8 @@ struct ledger_sink_patch {
     const str *idempotency;
     const str *key_columns; /* data NULL: no key */
 };
-/* One transaction; the config version goes up by one, which makes a live plan stale: the roller voids it.
- * A change of the name alone does not. NOT_FOUND: sink_not_found (deleting and deleted ones too).
+/* One transaction; the config version goes up by one, which makes a live plan stale: the roller voids it
+ * and plans again. NOT_FOUND: sink_not_found (deleting and deleted ones too).
  * CONFLICT: name_taken. */
 MUST_USE err ledger_patch_sink(const struct db *db, str sink_id,
                                const struct ledger_sink_patch *patch, struct error *error);
@@ -274,6 +280,7 @@ struct ledger_plan {
     enum plan_state state;
     i64 begun;       /* tries begun without an end */
     str attempts;    /* JSON array of tries, see sink/plan.h */
+    str counts;      /* what the last try makes of each batch, see sink/plan.h; data NULL: no try */
     str fences;      /* JSON array of snapshot ids; data NULL: none */
     str void_reason; /* data NULL: none */
     i64 snapshot_id;
@@ -301,10 +308,10 @@ MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str p
  * disables its sink with crash_loop and answers CONFLICT. */
 MUST_USE err ledger_begin_try(const struct db *db, str plan_id, struct error *error);
 MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
-/* open or attempted -> attempted, recording the try (a JSON object). CONFLICT when the plan is voiding,
+/* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON). CONFLICT when the plan is voiding,
  * void or finished, its settings have changed, or the sink is not active or is recovering. */
 MUST_USE err ledger_mark_attempted(const struct db *db, str plan_id, str try_json,
-                                   struct error *error);
+                                   str counts, struct error *error);
 
 /* What became of a plan's batches, by their rows. */
 struct ledger_verdict {
@@ -337,7 +344,8 @@ MUST_USE err ledger_void_rejected(const struct db *db, str plan_id,
                                   const struct ledger_outcome *outcome, struct error *error);
 /* After the verdict object is durable (O2). */
 MUST_USE err ledger_doom_rejected(const struct db *db, str plan_id, struct error *error);
-/* Void plans whose batches were all rejected and whose objects are not doomed yet. */
+/* Void plans whose batches were all rejected and whose objects are not doomed yet; sink_id empty: of
+ * all sinks. */
 MUST_USE err ledger_list_undoomed(const struct db *db, struct arena *arena, str sink_id,
                                   struct ledger_plan **out_plans, size_t *out_count,
                                   struct error *error);
@@ -395,5 +403,7 @@ MUST_USE err ledger_old_before(const struct db *db, i64 age_us, instant *out_bef
  * plan is final. */
 MUST_USE err ledger_prune_batches(const struct db *db, instant before, size_t limit, i64 *out_pruned,
                                   struct error *error);
+/* Forgets final plans of before `before` that no batch row names, and nodes long gone. */
+MUST_USE err ledger_prune_plans(const struct db *db, instant before, struct error *error);
 
 #endif

@@ -30,11 +30,12 @@ static const char *const LEDGER_SCHEMA[] = {
     "claim_id TEXT NOT NULL, claim_state BIGINT NOT NULL, next_seq BIGINT NOT NULL, "
     "last_ingest_ts BIGINT NOT NULL, last_n BIGINT NOT NULL, last_plan_id TEXT NOT NULL, "
     "lease_holder TEXT, lease_until BIGINT NOT NULL, fences TEXT, roll_asked_at BIGINT, "
-    "mismatch_at BIGINT, rolled_at BIGINT, created_at BIGINT NOT NULL, deleted_at BIGINT, "
+    "roll_asked_seq BIGINT, mismatch_at BIGINT, rolled_at BIGINT, created_at BIGINT NOT NULL, deleted_at BIGINT, "
     "batches BIGINT NOT NULL, rows_accepted BIGINT NOT NULL, bytes_accepted BIGINT NOT NULL, "
     "rows_refused BIGINT NOT NULL, duplicates BIGINT NOT NULL, first_at BIGINT, last_at BIGINT, "
     "rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
-    "rows_discarded BIGINT NOT NULL, reject_batches BIGINT NOT NULL, reject_last_at BIGINT, "
+    "rows_discarded BIGINT NOT NULL, waiting_batches BIGINT NOT NULL, "
+    "waiting_bytes BIGINT NOT NULL, reject_batches BIGINT NOT NULL, reject_last_at BIGINT, "
     "last_roll TEXT, last_error TEXT)",
     "CREATE UNIQUE INDEX sink_table ON sink (warehouse, namespace, table_name) WHERE state <> 4",
     "CREATE UNIQUE INDEX sink_name ON sink (project, name) WHERE state <> 4",
@@ -53,11 +54,12 @@ static const char *const LEDGER_SCHEMA[] = {
     "CREATE INDEX batch_final ON batch (finished_at) WHERE finished_at IS NOT NULL",
     "CREATE TABLE plan (id TEXT PRIMARY KEY, sink TEXT NOT NULL, n BIGINT NOT NULL, "
     "prev TEXT NOT NULL, config_version BIGINT NOT NULL, state BIGINT NOT NULL, "
-    "begun BIGINT NOT NULL, attempts TEXT NOT NULL, fences TEXT, void_reason TEXT, "
+    "begun BIGINT NOT NULL, attempts TEXT NOT NULL, counts TEXT, fences TEXT, void_reason TEXT, "
     "snapshot_id BIGINT, rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
     "trigger TEXT NOT NULL, doomed BIGINT NOT NULL, created_at BIGINT NOT NULL, "
     "finished_at BIGINT)",
     "CREATE INDEX plan_sink ON plan (sink, n)",
+    "CREATE INDEX plan_undoomed ON plan (sink) WHERE state = 4 AND doomed = 0",
     "CREATE UNIQUE INDEX plan_live ON plan (sink) WHERE state <= 2",
     "CREATE TABLE void_uid (uid TEXT PRIMARY KEY, at BIGINT NOT NULL)",
     "CREATE TABLE quarantine (sink TEXT NOT NULL, batch_id TEXT NOT NULL, uids TEXT NOT NULL, "

@@ -1,0 +1,297 @@
+#include "sink/ledger_sql.h"
+
+/* The inserting transaction of step 1.6. Everything that decides is read inside it. */
+
+enum { ACCEPT_DEADLINE_SECONDS = 30 * 60 };
+
+struct acceptance {
+    struct arena *arena;
+    str node_id;
+    str sink_id;
+    struct ledger_accept *items;
+    size_t count;
+};
+
+/* What the transaction knows of the sink, and what it adds to it. */
+struct accepting_sink {
+    str project;
+    i64 next_seq;
+    instant last_ingest_ts;
+    enum error_code refusal; /* of the whole group */
+    instant now;
+    i64 batches;
+    i64 rows;
+    i64 bytes;
+    i64 refused;
+    i64 duplicates;
+    i64 reject_batches;
+    i64 usage_batches;
+    i64 usage_refused;
+    i64 waiting_batches;
+    i64 waiting_bytes;
+    instant first_at;
+    instant last_at;
+};
+
+/* The update comes first: it takes the sink's row, so that seq and ingest_ts are given under its lock
+ * (I20) in both databases. */
+static err load_sink(struct db_tx *tx, const struct acceptance *acceptance,
+                     struct accepting_sink *out_sink, struct error *error)
+{
+    struct db_rows rows = {0};
+    TRY(db_run(tx, error, "UPDATE sink SET next_seq = next_seq WHERE id = ?1",
+               DB_T(acceptance->sink_id)));
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT project, next_seq, last_ingest_ts, state, recovering, waiting_batches, "
+                   "waiting_bytes FROM sink WHERE id = ?1",
+                   DB_T(acceptance->sink_id)));
+    struct accepting_sink sink = {.now = db_now(tx)};
+    if (rows.row_count == 0) {
+        sink.refusal = ERROR_SINK_NOT_FOUND;
+        *out_sink = sink;
+        return OK;
+    }
+    sink.project = db_text(&rows, 0, 0);
+    sink.next_seq = db_number(&rows, 0, 1);
+    sink.last_ingest_ts = db_number(&rows, 0, 2);
+    sink.waiting_batches = db_number(&rows, 0, 5);
+    sink.waiting_bytes = db_number(&rows, 0, 6);
+    enum sink_state state = (enum sink_state)db_number(&rows, 0, 3);
+    if (state == SINK_DELETING || state == SINK_DELETED) {
+        sink.refusal = ERROR_SINK_DELETED;
+    } else if (db_number(&rows, 0, 4) != 0) {
+        sink.refusal = ERROR_UNAVAILABLE;
+    }
+    *out_sink = sink;
+    return OK;
+}
+
+static err check_node(struct db_tx *tx, const struct acceptance *acceptance,
+                      struct accepting_sink *sink, struct error *error)
+{
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT lease_until FROM node WHERE id = ?1", DB_T(acceptance->node_id)));
+    bool alive = rows.row_count == 1 && db_number(&rows, 0, 0) >= sink->now;
+    if (!alive && sink->refusal == ERROR_NONE) {
+        sink->refusal = ERROR_UNAVAILABLE;
+    }
+    return OK;
+}
+
+static err check_item(struct db_tx *tx, const struct acceptance *acceptance,
+                      const struct accepting_sink *sink, struct ledger_accept *item,
+                      struct error *error)
+{
+    item->refusal = sink->refusal;
+    if (item->refusal != ERROR_NONE) {
+        return OK;
+    }
+    if (sink->now - item->began_at > ACCEPT_DEADLINE_SECONDS * TIME_SECOND_US) {
+        item->refusal = ERROR_UNAVAILABLE;
+        return OK;
+    }
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT (SELECT count(*) FROM void_uid WHERE uid = ?1), "
+                   "(SELECT count(*) FROM quarantine WHERE sink = ?2 AND batch_id = ?3)",
+                   DB_T(id_uid_str(&item->uid)), DB_T(acceptance->sink_id), DB_T(item->batch_id)));
+    if (db_number(&rows, 0, 0) != 0) {
+        item->refusal = ERROR_UNAVAILABLE;
+    } else if (db_number(&rows, 0, 1) != 0) {
+        item->refusal = ERROR_BATCH_QUARANTINED;
+    }
+    return OK;
+}
+
+/* The row that has the id already: this item is a loser (I2, I3). */
+static err judge_conflict(struct db_tx *tx, const struct acceptance *acceptance,
+                          struct accepting_sink *sink, struct ledger_accept *item, bool *out_found,
+                          struct error *error)
+{
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT body_hash, answer, state, uid FROM batch WHERE sink = ?1 AND "
+                   "batch_id = ?2",
+                   DB_T(acceptance->sink_id), DB_T(item->batch_id)));
+    *out_found = rows.row_count == 1;
+    if (!*out_found) {
+        return OK;
+    }
+    item->first_answer = db_text(&rows, 0, 1);
+    item->state = (enum batch_state)db_number(&rows, 0, 2);
+    str hash = db_at(&rows, 0, 0)->bytes;
+    /* The same uid: this very item was inserted before, and its answer was lost. */
+    if (str_equal(db_text(&rows, 0, 3), id_uid_str(&item->uid))) {
+        item->outcome = ACCEPT_NEW;
+    } else if (hash.size == sizeof(item->body_hash) &&
+               memcmp(hash.data, item->body_hash, hash.size) == 0) {
+        item->outcome = ACCEPT_DUPLICATE;
+        sink->duplicates++;
+    } else {
+        item->outcome = ACCEPT_REUSED;
+    }
+    return OK;
+}
+
+static void count_item(struct accepting_sink *sink, const struct ledger_accept *item)
+{
+    sink->batches++;
+    sink->rows += item->rows;
+    sink->bytes += item->bytes;
+    sink->refused += item->refused;
+    sink->reject_batches += item->refused > 0 ? 1 : 0;
+    /* A batch refused whole adds nothing to usage. */
+    sink->usage_batches += item->rows > 0 ? 1 : 0;
+    sink->usage_refused += item->rows > 0 ? item->refused : 0;
+    sink->waiting_batches += item->object_key.size > 0 ? 1 : 0;
+    sink->waiting_bytes += item->bytes;
+    sink->first_at = sink->first_at == 0 ? item->received_at
+                                         : num_min_i64(sink->first_at, item->received_at);
+    sink->last_at = num_max_i64(sink->last_at, item->received_at);
+}
+
+static err insert_item(struct db_tx *tx, const struct acceptance *acceptance,
+                       struct accepting_sink *sink, struct ledger_accept *item, struct error *error)
+{
+    bool has_object = item->object_key.size > 0;
+    instant ingest_ts = num_max_i64(item->received_at, sink->last_ingest_ts);
+    item->state = has_object ? BATCH_PENDING : BATCH_REJECTED;
+    TRY(db_run(tx, error,
+               "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
+               "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
+               "misses, rows_committed, rows_rejected, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, "
+               "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, 0, 0, 0, ?16)",
+               DB_T(acceptance->sink_id), DB_T(item->batch_id), DB_T(id_uid_str(&item->uid)),
+               sql_text(item->object_key), DB_N(item->offset), DB_N(item->bytes), DB_N(item->rows),
+               DB_N(item->refused), sql_bytes(item->sha256.bytes, sizeof(item->sha256.bytes)),
+               sql_bytes(item->body_hash, sizeof(item->body_hash)), DB_N(sink->next_seq),
+               DB_N(item->received_at), DB_N(ingest_ts), sql_text(item->answer), DB_N(item->state),
+               has_object ? DB_NIL : DB_N(sink->now)));
+    sink->next_seq++;
+    sink->last_ingest_ts = ingest_ts;
+    item->outcome = ACCEPT_NEW;
+    count_item(sink, item);
+    return OK;
+}
+
+/* refused_reasons is our own flat object of names and numbers: {"too_deep":2,"not_an_object":1}. */
+static err count_refused(struct db_tx *tx, str sink_id, str reasons, struct error *error)
+{
+    str rest = str_slice(reasons, 1, reasons.size > 0 ? reasons.size - 1 : 0);
+    str entry;
+    while (str_next(&rest, ',', &entry)) {
+        str name;
+        i64 count = 0;
+        if (!str_next(&entry, ':', &name) || name.size < 2 ||
+            !str_to_i64(str_trim(entry), &count)) {
+            return error_set(error, INVALID, ERROR_INTERNAL, "refused reasons are malformed");
+        }
+        name = str_trim(name);
+        TRY(db_run(tx, error,
+                   "INSERT INTO reject_count (sink, reason, rows) VALUES (?1, ?2, ?3) "
+                   "ON CONFLICT (sink, reason) DO UPDATE SET rows = reject_count.rows + "
+                   "excluded.rows",
+                   DB_T(sink_id), DB_T(str_slice(name, 1, name.size - 1)), DB_N(count)));
+    }
+    return OK;
+}
+
+static err accept_item(struct db_tx *tx, const struct acceptance *acceptance,
+                       struct accepting_sink *sink, struct ledger_accept *item, struct error *error)
+{
+    TRY(check_item(tx, acceptance, sink, item, error));
+    if (item->refusal != ERROR_NONE) {
+        item->outcome = ACCEPT_REFUSED;
+        return OK;
+    }
+    bool found = false;
+    TRY(judge_conflict(tx, acceptance, sink, item, &found, error));
+    if (found) {
+        return OK;
+    }
+    if (sink->waiting_batches >= LEDGER_BACKLOG_BATCHES_MAX ||
+        sink->waiting_bytes >= LEDGER_BACKLOG_BYTES_MAX) {
+        item->outcome = ACCEPT_REFUSED;
+        item->refusal = ERROR_SINK_BACKLOG_FULL;
+        return OK;
+    }
+    TRY(insert_item(tx, acceptance, sink, item, error));
+    if (item->refused_reasons.size > 2) {
+        TRY(count_refused(tx, acceptance->sink_id, item->refused_reasons, error));
+    }
+    return OK;
+}
+
+static err update_sink(struct db_tx *tx, const struct acceptance *acceptance,
+                       const struct accepting_sink *sink, struct error *error)
+{
+    TRY(db_run(tx, error,
+               "UPDATE sink SET next_seq = ?2, last_ingest_ts = ?3, batches = batches + ?4, "
+               "rows_accepted = rows_accepted + ?5, bytes_accepted = bytes_accepted + ?6, "
+               "rows_refused = rows_refused + ?7, duplicates = duplicates + ?8, "
+               "reject_batches = reject_batches + ?9, waiting_batches = ?10, waiting_bytes = ?11 "
+               "WHERE id = ?1",
+               DB_T(acceptance->sink_id), DB_N(sink->next_seq), DB_N(sink->last_ingest_ts),
+               DB_N(sink->batches), DB_N(sink->rows), DB_N(sink->bytes), DB_N(sink->refused),
+               DB_N(sink->duplicates), DB_N(sink->reject_batches), DB_N(sink->waiting_batches),
+               DB_N(sink->waiting_bytes)));
+    if (sink->batches == 0) {
+        return OK;
+    }
+    TRY(db_run(tx, error,
+               "UPDATE sink SET first_at = coalesce(first_at, ?2), last_at = ?3, reject_last_at = "
+               "CASE WHEN ?4 > 0 THEN ?5 ELSE reject_last_at END WHERE id = ?1",
+               DB_T(acceptance->sink_id), DB_N(sink->first_at), DB_N(sink->last_at),
+               DB_N(sink->reject_batches), DB_N(sink->now)));
+    if (sink->usage_batches == 0) {
+        return OK;
+    }
+    char text[TIME_TEXT_SIZE];
+    str month = str_slice(time_format(sink->now, text), 0, 7);
+    return db_run(tx, error,
+                  "INSERT INTO usage_month (project, sink, month, batches, bytes, rows_accepted, "
+                  "rows_rejected) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (project, sink, "
+                  "month) DO UPDATE SET batches = usage_month.batches + excluded.batches, "
+                  "bytes = usage_month.bytes + excluded.bytes, "
+                  "rows_accepted = usage_month.rows_accepted + excluded.rows_accepted, "
+                  "rows_rejected = usage_month.rows_rejected + excluded.rows_rejected",
+                  DB_T(sink->project), DB_T(acceptance->sink_id), DB_T(month),
+                  DB_N(sink->usage_batches), DB_N(sink->bytes), DB_N(sink->rows),
+                  DB_N(sink->usage_refused));
+}
+
+static err accept_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct acceptance *acceptance = context;
+    struct accepting_sink sink = {0};
+    TRY(load_sink(tx, acceptance, &sink, error));
+    TRY(check_node(tx, acceptance, &sink, error));
+    for (size_t i = 0; i < acceptance->count; i++) {
+        TRY(accept_item(tx, acceptance, &sink, &acceptance->items[i], error));
+    }
+    if (sink.batches == 0 && sink.duplicates == 0) {
+        return OK;
+    }
+    return update_sink(tx, acceptance, &sink, error);
+}
+
+err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
+                  struct ledger_accept *items, size_t count, struct error *error)
+{
+    struct acceptance acceptance = {
+        .arena = arena, .node_id = node_id, .sink_id = sink_id, .items = items, .count = count};
+    return db_transact(db, accept_body, &acceptance, error);
+}
+
+static err count_duplicate_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const str *sink_id = context;
+    return db_run(tx, error, "UPDATE sink SET duplicates = duplicates + 1 WHERE id = ?1",
+                  DB_T(*sink_id));
+}
+
+err ledger_count_duplicate(const struct db *db, str sink_id, struct error *error)
+{
+    return db_transact(db, count_duplicate_body, &sink_id, error);
+}
