@@ -32,6 +32,8 @@ struct warehouse_options {
 MUST_USE err warehouses_open(struct arena *arena, const struct db *db, const struct seam *seam,
                              const struct warehouse_options *options, struct warehouses **out,
                              struct error *error);
+/* Closes stores and catalogs; no entry may be used after it. */
+void warehouses_close(struct warehouses *warehouses);
 /* NULL: no such warehouse. */
 const struct warehouse *warehouse_get(const struct warehouses *warehouses, str name);
 /* Every warehouse of a project (empty: all), oldest first; at most `max`. Returns how many. */
