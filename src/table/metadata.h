@@ -50,6 +50,8 @@ MUST_USE err metadata_schema_by_id(struct arena *arena, const struct metadata *m
                                    struct schema *out_schema, struct error *error);
 MUST_USE err metadata_spec(struct arena *arena, const struct metadata *metadata,
                            struct partition_spec *out_spec, struct error *error); /* default */
+MUST_USE err metadata_spec_by_id(struct arena *arena, const struct metadata *metadata, i32 id,
+                                 struct partition_spec *out_spec, struct error *error);
 i32 metadata_last_column_id(const struct metadata *metadata);
 i64 metadata_next_row_id(const struct metadata *metadata); /* v3; -1 before */
 
@@ -57,13 +59,20 @@ i64 metadata_next_row_id(const struct metadata *metadata); /* v3; -1 before */
  * write-order, properties); field ids are assigned afresh. `format-version` is a property of it. */
 MUST_USE err metadata_create(const json_t *request, str location, const struct seam *seam,
                              struct metadata **out_metadata, struct error *error);
+/* A table's first metadata from a commit's updates (the end of a staged create): the format version is
+ * taken from them first, then they are applied to an empty document. They must give a schema and a
+ * spec; `location` stands until a set-location. */
+MUST_USE err metadata_create_from_updates(const json_t *updates, str location,
+                                          const struct seam *seam, struct metadata **out_metadata,
+                                          struct error *error);
 /* All requirements hold, or CONFLICT; INVALID for an unknown one. `metadata` NULL: no such table. */
 MUST_USE err metadata_check(const struct metadata *metadata, const json_t *requirements,
                             struct error *error);
 /* Applies the updates in order and then stamps last-updated-ms = max(now, last + 1), the logs and the
  * trimmed metadata log. CONFLICT: a stale sequence number or snapshot id (I32). INVALID: an
  * unknown or malformed update. On failure the document is spoiled: close it. `previous_location` goes
- * to the metadata log (empty: none). */
+ * to the metadata log (empty: none). Updates without an effect stamp nothing: metadata_last_updated is
+ * as before, and no new version needs to be written. A document of version 1 can only be upgraded. */
 MUST_USE err metadata_apply(struct metadata *metadata, const json_t *updates, instant now,
                             str previous_location, struct error *error);
 /* Locations of metadata files that stood in `before`'s log and not in `after`'s, when the table asks
