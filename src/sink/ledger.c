@@ -206,6 +206,7 @@ err ledger_row_batch(const struct db_rows *rows, size_t row, struct ledger_batch
         .rows_rejected = db_number(rows, row, 20),
         .finished_at = db_number(rows, row, 21),
         .snapshot_id = db_number(rows, row, 22),
+        .retried = db_number(rows, row, 23) != 0,
     };
     if (!id_uid_parse(db_text(rows, row, 1), &batch.uid) ||
         !take_bytes(rows, row, 7, batch.sha256.bytes, sizeof(batch.sha256.bytes)) ||
@@ -252,6 +253,7 @@ struct ledger_plan ledger_row_plan(const struct db_rows *rows, size_t row)
         .trigger = db_text(rows, row, 14),
         .created_at = db_number(rows, row, 15),
         .finished_at = db_number(rows, row, 16),
+        .tried = db_number(rows, row, 17) != 0,
     };
 }
 

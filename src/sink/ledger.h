@@ -96,6 +96,7 @@ struct ledger_batch {
     str held_reason; /* object_missing or object_damaged */
     i64 misses;      /* ticks at which its bytes did not verify */
     instant missed_at;
+    bool retried; /* an earlier plan of it was begun and is void: its rejects file may be stale */
     str plan_id; /* data NULL: none */
     i64 rows_committed;
     i64 rows_rejected;
@@ -279,6 +280,7 @@ struct ledger_plan {
     i64 config_version;
     enum plan_state state;
     i64 begun;       /* tries begun without an end */
+    bool tried;      /* a try was begun ever */
     str attempts;    /* JSON array of tries, see sink/plan.h */
     str counts;      /* what the last try makes of each batch, see sink/plan.h; data NULL: no try */
     str fences;      /* JSON array of snapshot ids; data NULL: none */
@@ -335,10 +337,15 @@ struct ledger_outcome {
 MUST_USE err ledger_finish_plan(const struct db *db, str plan_id,
                                 const struct ledger_outcome *outcome, struct error *error);
 
-/* open -> void; its batches -> pending. CONFLICT when it is not open. `held_batch` (may be empty)
- * becomes held for held_reason in the same transaction. */
-MUST_USE err ledger_void_open(const struct db *db, str plan_id, str reason, str held_batch,
-                              str held_reason, struct error *error);
+/* A batch that becomes held as its plan becomes void. */
+struct ledger_hold {
+    str batch_id;
+    str reason; /* object_missing or object_damaged */
+};
+/* open -> void; its batches -> pending, and those in `holds` held. CONFLICT when it is not open. */
+MUST_USE err ledger_void_open(const struct db *db, str plan_id, str reason,
+                              const struct ledger_hold *holds, size_t hold_count,
+                              struct error *error);
 /* open -> void with every batch rejected (5.3). Objects are not doomed yet: ledger_doom_rejected. */
 MUST_USE err ledger_void_rejected(const struct db *db, str plan_id,
                                   const struct ledger_outcome *outcome, struct error *error);
@@ -357,9 +364,12 @@ MUST_USE err ledger_record_fence(const struct db *db, str plan_id, i64 snapshot_
 /* The same of a sink that is deleting. */
 MUST_USE err ledger_record_sink_fence(const struct db *db, str sink_id, i64 snapshot_id,
                                       struct error *error);
-/* voiding -> void after the fence has landed; batches -> pending, `held_batch` as in ledger_void_open. */
-MUST_USE err ledger_end_void(const struct db *db, str plan_id, str held_batch, str held_reason,
-                             struct error *error);
+/* voiding -> void after the fence has landed; batches -> pending, those in `holds` held. */
+MUST_USE err ledger_end_void(const struct db *db, str plan_id, const struct ledger_hold *holds,
+                             size_t hold_count, struct error *error);
+/* The table was found under another name by its uuid. Nothing changes when a live sink has that name. */
+MUST_USE err ledger_rename_table(const struct db *db, str sink_id, str namespace_name,
+                                 str table_name, struct error *error);
 
 /* ---- damaged and lost objects (decisions 21) ---- */
 

@@ -157,17 +157,18 @@ static err insert_item(struct db_tx *tx, const struct acceptance *acceptance,
     bool has_object = item->object_key.size > 0;
     instant ingest_ts = num_max_i64(item->received_at, sink->last_ingest_ts);
     item->state = has_object ? BATCH_PENDING : BATCH_REJECTED;
-    TRY(db_run(tx, error,
-               "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
-               "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
-               "misses, rows_committed, rows_rejected, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, "
-               "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, 0, 0, 0, ?16)",
-               DB_T(acceptance->sink_id), DB_T(item->batch_id), DB_T(id_uid_str(&item->uid)),
-               sql_text(item->object_key), DB_N(item->offset), DB_N(item->bytes), DB_N(item->rows),
-               DB_N(item->refused), sql_bytes(item->sha256.bytes, sizeof(item->sha256.bytes)),
-               sql_bytes(item->body_hash, sizeof(item->body_hash)), DB_N(sink->next_seq),
-               DB_N(item->received_at), DB_N(ingest_ts), sql_text(item->answer), DB_N(item->state),
-               has_object ? DB_NIL : DB_N(sink->now)));
+    TRY(db_run(
+        tx, error,
+        "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
+        "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
+        "misses, retried, rows_committed, rows_rejected, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, "
+        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, 0, 0, 0, 0, ?16)",
+        DB_T(acceptance->sink_id), DB_T(item->batch_id), DB_T(id_uid_str(&item->uid)),
+        sql_text(item->object_key), DB_N(item->offset), DB_N(item->bytes), DB_N(item->rows),
+        DB_N(item->refused), sql_bytes(item->sha256.bytes, sizeof(item->sha256.bytes)),
+        sql_bytes(item->body_hash, sizeof(item->body_hash)), DB_N(sink->next_seq),
+        DB_N(item->received_at), DB_N(ingest_ts), sql_text(item->answer), DB_N(item->state),
+        has_object ? DB_NIL : DB_N(sink->now)));
     sink->next_seq++;
     sink->last_ingest_ts = ingest_ts;
     item->outcome = ACCEPT_NEW;

@@ -259,8 +259,8 @@ err ledger_doom_rejected(const struct db *db, str plan_id, struct error *error)
 struct voiding {
     str plan_id;
     str reason;
-    str held_batch;
-    str held_reason;
+    const struct ledger_hold *holds;
+    size_t hold_count;
     enum plan_state from;
 };
 
@@ -277,38 +277,39 @@ static err void_body(struct db_tx *tx, void *context, struct error *error)
     if (changes == 0) {
         return ledger_lost(error, "the plan cannot be voided from here");
     }
-    if (voiding->held_batch.size > 0) {
+    for (size_t i = 0; i < voiding->hold_count; i++) {
         TRY(db_run(tx, error,
                    "UPDATE batch SET held = 1, held_reason = ?3, missed_at = ?4 WHERE plan = ?1 "
                    "AND batch_id = ?2 AND state = 1",
-                   DB_T(voiding->plan_id), DB_T(voiding->held_batch), DB_T(voiding->held_reason),
-                   DB_N(db_now(tx))));
+                   DB_T(voiding->plan_id), DB_T(voiding->holds[i].batch_id),
+                   DB_T(voiding->holds[i].reason), DB_N(db_now(tx))));
     }
     return db_run(tx, error,
-                  "UPDATE batch SET state = 0, plan = NULL WHERE plan = ?1 AND state = 1",
+                  "UPDATE batch SET state = 0, plan = NULL, retried = CASE WHEN (SELECT tried FROM "
+                  "plan WHERE id = ?1) = 1 THEN 1 ELSE retried END WHERE plan = ?1 AND state = 1",
                   DB_T(voiding->plan_id));
 }
 
-err ledger_void_open(const struct db *db, str plan_id, str reason, str held_batch, str held_reason,
-                     struct error *error)
+err ledger_void_open(const struct db *db, str plan_id, str reason, const struct ledger_hold *holds,
+                     size_t hold_count, struct error *error)
 {
     struct voiding voiding = {
         .plan_id = plan_id,
         .reason = reason,
-        .held_batch = held_batch,
-        .held_reason = held_reason,
+        .holds = holds,
+        .hold_count = hold_count,
         .from = PLAN_OPEN,
     };
     return db_transact(db, void_body, &voiding, error);
 }
 
-err ledger_end_void(const struct db *db, str plan_id, str held_batch, str held_reason,
-                    struct error *error)
+err ledger_end_void(const struct db *db, str plan_id, const struct ledger_hold *holds,
+                    size_t hold_count, struct error *error)
 {
     struct voiding voiding = {
         .plan_id = plan_id,
-        .held_batch = held_batch,
-        .held_reason = held_reason,
+        .holds = holds,
+        .hold_count = hold_count,
         .from = PLAN_VOIDING,
     };
     return db_transact(db, void_body, &voiding, error);

@@ -145,13 +145,14 @@ static err choose_upto(struct db_tx *tx, const struct planning *planning, i64 *o
 static err insert_plan(struct db_tx *tx, const struct planning *planning,
                        const struct db_rows *sink, i64 upto, struct error *error)
 {
-    TRY(db_run(tx, error,
-               "INSERT INTO plan (id, sink, n, prev, config_version, state, begun, attempts, "
-               "rows_committed, rows_rejected, trigger, doomed, created_at) VALUES (?1, ?2, ?3, "
-               "?4, ?5, 0, 0, '[]', 0, 0, ?6, 0, ?7)",
-               DB_T(planning->plan_id), DB_T(planning->sink_id), DB_N(db_number(sink, 0, 0) + 1),
-               sql_text(db_text(sink, 0, 1)), DB_N(db_number(sink, 0, 2)),
-               sql_text(planning->trigger), DB_N(db_now(tx))));
+    TRY(db_run(
+        tx, error,
+        "INSERT INTO plan (id, sink, n, prev, config_version, state, begun, tried, attempts, "
+        "rows_committed, rows_rejected, trigger, doomed, created_at) VALUES (?1, ?2, ?3, "
+        "?4, ?5, 0, 0, 0, '[]', 0, 0, ?6, 0, ?7)",
+        DB_T(planning->plan_id), DB_T(planning->sink_id), DB_N(db_number(sink, 0, 0) + 1),
+        sql_text(db_text(sink, 0, 1)), DB_N(db_number(sink, 0, 2)), sql_text(planning->trigger),
+        DB_N(db_now(tx))));
     return db_run(tx, error,
                   "UPDATE batch SET state = 1, plan = ?2 WHERE sink = ?1 AND state <= 1 AND "
                   "state = 0 AND held = 0 AND seq <= ?3",
@@ -201,7 +202,7 @@ static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
     struct begun_try *begun = context;
     i64 changes = 0;
     TRY(sql_change(tx, error, &changes,
-                   "UPDATE plan SET begun = begun + 1 WHERE id = ?1 AND begun < ?2",
+                   "UPDATE plan SET begun = begun + 1, tried = 1 WHERE id = ?1 AND begun < ?2",
                    DB_T(begun->plan_id), DB_N(PLAN_BEGUN_MAX)));
     begun->crash_loop = changes == 0;
     if (!begun->crash_loop) {

@@ -46,6 +46,7 @@ static const char *const LEDGER_SCHEMA[] = {
     "body_hash BYTEA NOT NULL, seq BIGINT NOT NULL, received_at BIGINT NOT NULL, "
     "ingest_ts BIGINT NOT NULL, answer TEXT NOT NULL, state BIGINT NOT NULL, "
     "held BIGINT NOT NULL, held_reason TEXT, misses BIGINT NOT NULL, missed_at BIGINT, "
+    "retried BIGINT NOT NULL, "
     "plan TEXT, rows_committed BIGINT NOT NULL, "
     "rows_rejected BIGINT NOT NULL, finished_at BIGINT, PRIMARY KEY (sink, batch_id))",
     "CREATE INDEX batch_waiting ON batch (sink, seq) WHERE state <= 1",
@@ -54,7 +55,7 @@ static const char *const LEDGER_SCHEMA[] = {
     "CREATE INDEX batch_final ON batch (finished_at) WHERE finished_at IS NOT NULL",
     "CREATE TABLE plan (id TEXT PRIMARY KEY, sink TEXT NOT NULL, n BIGINT NOT NULL, "
     "prev TEXT NOT NULL, config_version BIGINT NOT NULL, state BIGINT NOT NULL, "
-    "begun BIGINT NOT NULL, attempts TEXT NOT NULL, counts TEXT, fences TEXT, void_reason TEXT, "
+    "begun BIGINT NOT NULL, tried BIGINT NOT NULL, attempts TEXT NOT NULL, counts TEXT, fences TEXT, void_reason TEXT, "
     "snapshot_id BIGINT, rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
     "trigger TEXT NOT NULL, doomed BIGINT NOT NULL, created_at BIGINT NOT NULL, "
     "finished_at BIGINT)",

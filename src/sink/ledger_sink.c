@@ -197,6 +197,31 @@ err ledger_set_last_error(const struct db *db, str sink_id, str text, struct err
     return db_transact(db, last_error_body, &change, error);
 }
 
+struct renaming {
+    str sink_id;
+    str namespace_name;
+    str table_name;
+};
+
+static err rename_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const struct renaming *renaming = context;
+    return db_run(tx, error,
+                  "UPDATE sink SET namespace = ?2, table_name = ?3 WHERE id = ?1 AND NOT EXISTS "
+                  "(SELECT 1 FROM sink o WHERE o.warehouse = sink.warehouse AND o.namespace = ?2 "
+                  "AND o.table_name = ?3 AND o.state <> 4 AND o.id <> ?1)",
+                  DB_T(renaming->sink_id), DB_T(renaming->namespace_name),
+                  DB_T(renaming->table_name));
+}
+
+err ledger_rename_table(const struct db *db, str sink_id, str namespace_name, str table_name,
+                        struct error *error)
+{
+    struct renaming renaming = {
+        .sink_id = sink_id, .namespace_name = namespace_name, .table_name = table_name};
+    return db_transact(db, rename_body, &renaming, error);
+}
+
 struct roll_request {
     str sink_id;
     instant asked_at;

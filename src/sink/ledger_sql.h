@@ -39,7 +39,7 @@ static inline struct db_value sql_bytes(const void *bytes, size_t size)
     "b.batch_id, b.uid, b.object_key, b.byte_offset, b.bytes, b.rows, b.refused, b.sha256, "       \
     "b.body_hash, b.seq, b.received_at, b.ingest_ts, b.answer, b.state, b.held, b.held_reason, "   \
     "b.misses, b.missed_at, b.plan, b.rows_committed, b.rows_rejected, b.finished_at, "            \
-    "p.snapshot_id"
+    "p.snapshot_id, b.retried"
 #define LEDGER_BATCH_FROM " FROM batch b LEFT JOIN plan p ON p.id = b.plan "
 /* CORRUPT when a column has not the form it was written with. */
 MUST_USE err ledger_row_batch(const struct db_rows *rows, size_t row,
@@ -50,7 +50,8 @@ MUST_USE err ledger_rows_batches(struct arena *arena, const struct db_rows *rows
 
 #define LEDGER_PLAN_COLUMNS                                                                        \
     "id, sink, n, prev, config_version, state, begun, attempts, counts, fences, "                  \
-    "void_reason, snapshot_id, rows_committed, rows_rejected, trigger, created_at, finished_at"
+    "void_reason, snapshot_id, rows_committed, rows_rejected, trigger, created_at, finished_at, "  \
+    "tried"
 struct ledger_plan ledger_row_plan(const struct db_rows *rows, size_t row);
 
 /* The plan of this id. NOT_FOUND. */
