@@ -186,6 +186,16 @@ MUST_USE static err read_raw(struct reader *reader, size_t size, str *out_bytes)
     return OK;
 }
 
+MUST_USE static err read_into(struct reader *reader, void *out, size_t size)
+{
+    if (size > read_left(reader)) {
+        return read_corrupt(reader, "ends too early");
+    }
+    memcpy(out, reader->bytes.data + reader->at, size);
+    reader->at += size;
+    return OK;
+}
+
 MUST_USE static err read_long(struct reader *reader, i64 *out_value)
 {
     u64 zigzag = 0;
@@ -249,13 +259,13 @@ MUST_USE static err read_index(struct reader *reader, size_t count, size_t *out_
 
 MUST_USE static err read_boolean(struct reader *reader, struct avro_value *value)
 {
-    str byte = {0};
-    TRY(read_raw(reader, 1, &byte));
-    if ((u8)byte.data[0] > 1) {
+    u8 byte = 0;
+    TRY(read_into(reader, &byte, 1));
+    if (byte > 1) {
         return read_corrupt(reader, "has a boolean that is neither 0 nor 1");
     }
     value->kind = AVRO_VALUE_BOOLEAN;
-    value->number = byte.data[0];
+    value->number = byte;
     return OK;
 }
 
@@ -272,10 +282,8 @@ MUST_USE static err read_integer(struct reader *reader, enum avro_type_kind kind
 
 MUST_USE static err read_float(struct reader *reader, struct avro_value *value)
 {
-    str bytes = {0};
-    TRY(read_raw(reader, sizeof(float), &bytes));
     float real = 0;
-    memcpy(&real, bytes.data, sizeof(real));
+    TRY(read_into(reader, &real, sizeof(real)));
     value->kind = AVRO_VALUE_FLOAT;
     value->real = (double)real;
     return OK;
@@ -283,11 +291,8 @@ MUST_USE static err read_float(struct reader *reader, struct avro_value *value)
 
 MUST_USE static err read_double(struct reader *reader, struct avro_value *value)
 {
-    str bytes = {0};
-    TRY(read_raw(reader, sizeof(double), &bytes));
-    memcpy(&value->real, bytes.data, sizeof(double));
     value->kind = AVRO_VALUE_DOUBLE;
-    return OK;
+    return read_into(reader, &value->real, sizeof(value->real));
 }
 
 MUST_USE static err read_symbol(struct reader *reader, const struct avro_type *type,
@@ -490,9 +495,7 @@ MUST_USE static err header_read(struct reader *reader, struct avro_file *file)
         return read_corrupt(reader, "does not begin with Obj and 1");
     }
     TRY(header_meta_read(reader, file));
-    str sync = {0};
-    TRY(read_raw(reader, AVRO_SYNC_SIZE, &sync));
-    memcpy(file->sync, sync.data, AVRO_SYNC_SIZE);
+    TRY(read_into(reader, file->sync, AVRO_SYNC_SIZE));
     file->schema = avro_file_meta(file, STR("avro.schema"));
     if (file->schema.data == NULL) {
         return read_corrupt(reader, "has no schema");
@@ -529,9 +532,9 @@ MUST_USE static err block_read(struct reader *reader, struct avro_file *file)
     TRY(read_long(reader, &count));
     str block = {0};
     TRY(read_bytes(reader, &block));
-    str sync = {0};
-    TRY(read_raw(reader, AVRO_SYNC_SIZE, &sync));
-    if (count < 0 || memcmp(sync.data, file->sync, AVRO_SYNC_SIZE) != 0) {
+    char sync[AVRO_SYNC_SIZE] = {0};
+    TRY(read_into(reader, sync, AVRO_SYNC_SIZE));
+    if (count < 0 || memcmp(sync, file->sync, AVRO_SYNC_SIZE) != 0) {
         return read_corrupt(reader, "has a damaged block");
     }
     struct reader inner = *reader;

@@ -18,10 +18,10 @@
 typedef err (*parquet_output)(void *context, str bytes, struct error *error);
 
 struct parquet_options {
-    i32 zstd_level;              /* 1..19; 0: not compressed */
+    i32 zstd_level; /* 1..19; 0: not compressed */
     i64 row_group_rows_max;
-    i64 page_bytes_max;          /* of values before compression */
-    i64 dictionary_bytes_max;    /* a column chunk falls back to PLAIN past this */
+    i64 page_bytes_max;       /* of values before compression */
+    i64 dictionary_bytes_max; /* a column chunk falls back to PLAIN past this */
     const char *created_by;
 };
 struct parquet_options parquet_options_default(void);
@@ -34,7 +34,7 @@ struct parquet_column_stats {
     i64 compressed_bytes;
     i64 value_count; /* nulls, and NaNs, included */
     i64 null_count;
-    i64 nan_count;   /* -1: not a float type */
+    i64 nan_count; /* -1: not a float type */
     str lower;
     str upper;
 };

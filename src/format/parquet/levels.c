@@ -1,0 +1,255 @@
+#include "format/parquet/levels.h"
+
+#include "base/assert.h"
+#include "format/parquet/thrift.h"
+
+/* ---- building ---- */
+
+/* The slots found so far, on the way down to the leaf. */
+struct slots {
+    i64 count;
+    u8 *definition;
+    u8 *repetition;
+    i64 *index; /* of the slot's value in the column reached; -1: it ended further up */
+};
+
+MUST_USE static bool slots_take(struct arena *arena, struct level_rooms *rooms, int side, i64 count,
+                                struct slots *out_slots)
+{
+    struct slots slots = {
+        .count = count,
+        .definition = room_take(&rooms->definition[side], arena, count, sizeof(u8)),
+        .repetition = room_take(&rooms->repetition[side], arena, count, sizeof(u8)),
+        .index = room_take(&rooms->index[side], arena, count, sizeof(i64)),
+    };
+    if (slots.definition == NULL || slots.repetition == NULL || slots.index == NULL) {
+        return false;
+    }
+    *out_slots = slots;
+    return true;
+}
+
+/* Ends the slots whose value is null, and raises the level of the others. */
+static void slots_pass_optional(struct slots *slots, const u8 *valid)
+{
+    for (i64 i = 0; i < slots->count; i++) {
+        i64 index = slots->index[i];
+        if (index < 0) {
+            continue;
+        }
+        if (valid[index] != 0) {
+            slots->definition[i]++;
+        } else {
+            slots->index[i] = -1;
+        }
+    }
+}
+
+static i64 slots_count_elements(const struct slots *slots, const i64 *offsets)
+{
+    i64 count = 0;
+    for (i64 i = 0; i < slots->count; i++) {
+        i64 index = slots->index[i];
+        i64 elements = index >= 0 ? offsets[index + 1] - offsets[index] : 0;
+        count += elements > 0 ? elements : 1;
+    }
+    return count;
+}
+
+/* From lists to their elements: an empty list keeps one slot and ends. */
+static void slots_pass_repeated(const struct slots *from, const i64 *offsets, u8 repetition,
+                                struct slots *into)
+{
+    i64 at = 0;
+    for (i64 i = 0; i < from->count; i++) {
+        i64 index = from->index[i];
+        i64 first = index >= 0 ? offsets[index] : 0;
+        i64 end = index >= 0 ? offsets[index + 1] : 0;
+        into->repetition[at] = from->repetition[i];
+        if (first == end) {
+            into->definition[at] = from->definition[i];
+            into->index[at++] = -1;
+            continue;
+        }
+        u8 definition = (u8)(from->definition[i] + 1);
+        for (i64 element = first; element < end; element++) {
+            if (element > first) {
+                into->repetition[at] = repetition;
+            }
+            into->definition[at] = definition;
+            into->index[at++] = element;
+        }
+    }
+    assert(at == into->count);
+}
+
+static bool slots_start(struct arena *arena, struct level_rooms *rooms, i64 rows,
+                        struct slots *out_slots)
+{
+    if (!slots_take(arena, rooms, 0, rows, out_slots)) {
+        return false;
+    }
+    for (i64 i = 0; i < rows; i++) {
+        out_slots->definition[i] = 0;
+        out_slots->repetition[i] = 0;
+        out_slots->index[i] = i;
+    }
+    return true;
+}
+
+MUST_USE static bool levels_build_nested(const struct leaf *leaf, const struct column *columns,
+                                         struct arena *arena, struct level_rooms *rooms,
+                                         struct levels *out_levels)
+{
+    const struct column *column = &columns[leaf->path[0]];
+    struct slots slots = {0};
+    if (!slots_start(arena, rooms, column->count, &slots)) {
+        return false;
+    }
+    u8 repetition = 0;
+    int side = 0;
+    for (size_t step = 1;; step++) {
+        if (!column->field->required) {
+            slots_pass_optional(&slots, column->valid);
+        }
+        if (step == leaf->depth) {
+            break;
+        }
+        if (column->field->type.kind != TYPE_STRUCT) {
+            static const i64 no_offsets[1] = {0};
+            const i64 *offsets = column->offsets != NULL ? column->offsets : no_offsets;
+            struct slots into = {0};
+            side = 1 - side;
+            if (!slots_take(arena, rooms, side, slots_count_elements(&slots, offsets), &into)) {
+                return false;
+            }
+            slots_pass_repeated(&slots, offsets, ++repetition, &into);
+            slots = into;
+        }
+        column = &column->children[leaf->path[step]];
+    }
+    assert(repetition == leaf->repetition_max);
+    *out_levels = (struct levels){
+        .count = slots.count,
+        .definition = leaf->definition_max > 0 ? slots.definition : NULL,
+        .repetition = repetition > 0 ? slots.repetition : NULL,
+    };
+    return true;
+}
+
+bool levels_build(const struct leaf *leaf, const struct column *columns, struct arena *arena,
+                  struct level_rooms *rooms, struct levels *out_levels)
+{
+    assert(leaf->definition_max <= UINT8_MAX);
+    const struct column *column = &columns[leaf->path[0]];
+    if (leaf->depth > 1) {
+        return levels_build_nested(leaf, columns, arena, rooms, out_levels);
+    }
+    /* A column that is no child of another: its validity is its levels. */
+    *out_levels = (struct levels){
+        .count = column->count,
+        .definition = column->null_count > 0 ? column->valid : NULL,
+    };
+    return true;
+}
+
+/* ---- the hybrid encoding ---- */
+
+enum { HYBRID_GROUP = 8, HYBRID_WIDTH_MAX = 32 };
+
+i32 hybrid_width(u32 max)
+{
+    return max == 0 ? 0 : 32 - __builtin_clz(max);
+}
+
+void hybrid_put_run(buf *out, u32 value, i64 count, i32 width)
+{
+    if (count == 0) {
+        return;
+    }
+    thrift_put_varint(out, (u64)count << 1);
+    u8 bytes[4];
+    num_store_u32(bytes, value);
+    buf_append_bytes(out, bytes, (size_t)(width + 7) / 8);
+}
+
+/* The encoders for bytes and for 32-bit values are this one, made for a constant `size`. */
+#define HYBRID_INLINE static inline __attribute__((always_inline))
+
+HYBRID_INLINE u32 hybrid_load(const void *values, size_t size, i64 index)
+{
+    return size == 1 ? ((const u8 *)values)[index] : ((const u32 *)values)[index];
+}
+
+/* Values [from, to) in groups of eight, the last one filled up with zeros. */
+HYBRID_INLINE void hybrid_put_packed(buf *out, const void *values, size_t size, i64 from, i64 to,
+                                     i32 width)
+{
+    i64 groups = (to - from + HYBRID_GROUP - 1) / HYBRID_GROUP;
+    if (groups == 0) {
+        return;
+    }
+    thrift_put_varint(out, (u64)groups << 1 | 1);
+    size_t bytes = (size_t)groups * (size_t)width;
+    u8 *at = (u8 *)buf_reserve(out, bytes);
+    if (at == NULL) {
+        return;
+    }
+    const u8 *end = at + bytes;
+    u64 bits = 0;
+    i32 bit_count = 0;
+    for (i64 i = from; i < to; i++) {
+        bits |= (u64)hybrid_load(values, size, i) << bit_count;
+        bit_count += width;
+        while (bit_count >= 8) {
+            *at++ = (u8)bits;
+            bits >>= 8;
+            bit_count -= 8;
+        }
+    }
+    while (at < end) {
+        *at++ = (u8)bits;
+        bits = 0;
+    }
+    buf_commit(out, bytes);
+}
+
+HYBRID_INLINE i64 hybrid_run_end(const void *values, size_t size, i64 from, i64 count)
+{
+    u32 value = hybrid_load(values, size, from);
+    i64 to = from + 1;
+    while (to < count && hybrid_load(values, size, to) == value) {
+        to++;
+    }
+    return to;
+}
+
+/* Looks for a run of eight or more at every group's start: each value is looked at twice at most. */
+HYBRID_INLINE void hybrid_put(buf *out, const void *values, size_t size, i64 count, i32 width)
+{
+    assert(width <= HYBRID_WIDTH_MAX);
+    i64 packed_from = 0;
+    i64 at = 0;
+    while (at < count) {
+        i64 end = hybrid_run_end(values, size, at, count);
+        if (end - at >= HYBRID_GROUP) {
+            hybrid_put_packed(out, values, size, packed_from, at, width);
+            hybrid_put_run(out, hybrid_load(values, size, at), end - at, width);
+            at = end;
+            packed_from = end;
+        } else {
+            at = num_min_i64(at + HYBRID_GROUP, count);
+        }
+    }
+    hybrid_put_packed(out, values, size, packed_from, count, width);
+}
+
+void hybrid_put_u8(buf *out, const u8 *values, i64 count, i32 width)
+{
+    hybrid_put(out, values, sizeof(u8), count, width);
+}
+
+void hybrid_put_u32(buf *out, const u32 *values, i64 count, i32 width)
+{
+    hybrid_put(out, values, sizeof(u32), count, width);
+}
