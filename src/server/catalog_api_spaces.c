@@ -1,0 +1,132 @@
+#include "server/catalog_api.h"
+
+/* {"<member>":[…],"next-page-token"?} */
+MUST_USE static err reply_page(struct catalog_request *request, const char *member, json_t *items,
+                               str next, struct error *error)
+{
+    json_t *answer = json_pack("{s:o}", member, items);
+    if (next.data != NULL) {
+        json_object_set_new(answer, "next-page-token", catalog_text(next));
+    }
+    return catalog_reply(request, answer, error);
+}
+
+err catalog_list_spaces(struct catalog_request *request, struct error *error)
+{
+    str parent = http_request_parameter(request->call->request, STR("parent"));
+    struct catalog_names names = {0};
+    str next = {0};
+    TRY(catalog_local_children(request->local, request->arena, parent, &names, error));
+    TRY(catalog_page(request, &names, &next, error));
+    json_t *items = json_array();
+    for (size_t i = 0; i < names.count; i++) {
+        json_array_append_new(items, catalog_space_to_json(names.names[i]));
+    }
+    return reply_page(request, "namespaces", items, next, error);
+}
+
+err catalog_create_space(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    json_auto_t *stored = NULL;
+    str name = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(catalog_space_from_json(request->arena, json_object_get(body, "namespace"), &name, error));
+    TRY(catalog_local_make_namespace(request->local, name, json_object_get(body, "properties"),
+                                     error));
+    TRY(catalog_local_load_namespace(request->local, name, &stored, error));
+    return catalog_reply(
+        request,
+        json_pack("{s:o, s:O}", "namespace", catalog_space_to_json(name), "properties", stored),
+        error);
+}
+
+err catalog_load_space(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *properties = NULL;
+    TRY(catalog_local_load_namespace(request->local, request->namespace_name, &properties, error));
+    return catalog_reply(request,
+                         json_pack("{s:o, s:O}", "namespace",
+                                   catalog_space_to_json(request->namespace_name), "properties",
+                                   properties),
+                         error);
+}
+
+err catalog_head_space(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *properties = NULL;
+    TRY(catalog_local_load_namespace(request->local, request->namespace_name, &properties, error));
+    return catalog_reply_nothing(request);
+}
+
+err catalog_drop_space(struct catalog_request *request, struct error *error)
+{
+    TRY(catalog_local_drop_namespace(request->local, request->namespace_name, error));
+    return catalog_reply_nothing(request);
+}
+
+/* The first key that is both removed and updated; NULL: none. */
+static const char *key_in_both(const json_t *removals, const json_t *updates)
+{
+    for (size_t i = 0; i < json_array_size(removals); i++) {
+        const char *key = json_string_value(json_array_get(removals, i));
+        if (key != NULL && json_object_get(updates, key) != NULL) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+err catalog_update_space(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    json_auto_t *changes = NULL;
+    TRY(catalog_body(request, &body, error));
+    const json_t *removals = json_object_get(body, "removals");
+    const json_t *updates = json_object_get(body, "updates");
+    if (removals != NULL && !json_is_null(removals) && !json_is_array(removals)) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST, "removals: an array is wanted");
+    }
+    const char *both = key_in_both(removals, updates);
+    if (both != NULL) {
+        return catalog_refuse(
+            request, 422, "UnprocessableEntityException",
+            str_format(request->arena, "the key %.200s is both removed and set", both));
+    }
+    TRY(catalog_local_set_properties(request->local, request->namespace_name, removals, updates,
+                                     &changes, error));
+    return catalog_reply(request, json_incref(changes), error);
+}
+
+err catalog_list_tables_of(struct catalog_request *request, struct error *error)
+{
+    struct catalog_names names = {0};
+    str next = {0};
+    TRY(catalog_list_tables(&request->warehouse->catalog, request->arena, request->namespace_name,
+                            &names, error));
+    TRY(catalog_page(request, &names, &next, error));
+    json_t *items = json_array();
+    for (size_t i = 0; i < names.count; i++) {
+        json_array_append_new(items, json_pack("{s:o, s:o}", "namespace",
+                                               catalog_space_to_json(request->namespace_name),
+                                               "name", catalog_text(names.names[i])));
+    }
+    return reply_page(request, "identifiers", items, next, error);
+}
+
+/* There are no views; clients that list them beside the tables get an empty list. */
+err catalog_list_views(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *properties = NULL;
+    TRY(catalog_local_load_namespace(request->local, request->namespace_name, &properties, error));
+    return catalog_reply(request, json_pack("{s:[]}", "identifiers"), error);
+}
+
+err catalog_load_view(struct catalog_request *request, struct error *error)
+{
+    (void)error;
+    str space = catalog_shown(request->arena, request->namespace_name);
+    return catalog_refuse(request, 404, "NoSuchViewException",
+                          str_format(request->arena, "View does not exist: %.*s.%.*s",
+                                     STR_ARG(space), STR_ARG(request->name)));
+}

@@ -1,0 +1,274 @@
+#include "base/base64.h"
+#include "base/buf.h"
+#include "io/crypto.h"
+#include "server/catalog_api.h"
+
+enum { ETAG_BYTES = 16, ANSWER_BYTES_MAX = 60 * MIB };
+
+static struct table_name table_of(const struct catalog_request *request)
+{
+    return (struct table_name){request->namespace_name, request->name};
+}
+
+/* ---- the representation ---- */
+
+enum snapshot_mode { SNAPSHOTS_ALL, SNAPSHOTS_REFS };
+
+MUST_USE static err read_mode(struct catalog_request *request, enum snapshot_mode *out_mode,
+                              struct error *error)
+{
+    str text = http_request_parameter(request->call->request, STR("snapshots"));
+    if (text.size > 0 && !str_equal_ignore_case(text, STR("all")) &&
+        !str_equal_ignore_case(text, STR("refs"))) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST, "snapshots: all or refs is wanted");
+    }
+    *out_mode = str_equal_ignore_case(text, STR("refs")) ? SNAPSHOTS_REFS : SNAPSHOTS_ALL;
+    return OK;
+}
+
+/* Of the metadata file and what is shown of it; the files never change. Quoted. */
+static str make_etag(struct arena *arena, str metadata_location, enum snapshot_mode mode)
+{
+    str text = str_format(arena, "%.*s %s", STR_ARG(metadata_location),
+                          mode == SNAPSHOTS_REFS ? "refs" : "all");
+    struct sha256 hash = crypto_sha256(text);
+    buf etag = buf_create(arena, 64, 64);
+    buf_append_byte(&etag, '"');
+    base64_hex(&etag, (str){(const char *)hash.bytes, ETAG_BYTES});
+    buf_append_byte(&etag, '"');
+    return buf_str(&etag);
+}
+
+/* True when one of the header's tags is ours; weak marks and quotes do not count. */
+static bool etag_matches(str header, str etag)
+{
+    str wanted = str_slice(etag, 1, etag.size - 1);
+    str part;
+    while (str_next(&header, ',', &part)) {
+        str tag = str_trim(part);
+        tag = str_starts(tag, STR("W/")) ? str_slice(tag, 2, tag.size) : tag;
+        if (tag.size >= 2 && tag.data[0] == '"' && tag.data[tag.size - 1] == '"') {
+            tag = str_slice(tag, 1, tag.size - 1);
+        }
+        if (str_equal(tag, wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_referenced(const json_t *refs, json_int_t snapshot_id)
+{
+    const char *name;
+    json_t *ref;
+    /* The library's iterators take no const; nothing is changed through it. */
+    json_object_foreach((json_t *)(uintptr_t)refs, name, ref)
+    {
+        if (json_integer_value(json_object_get(ref, "snapshot-id")) == snapshot_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The document with the snapshots that a ref points at, alone. */
+MUST_USE static err only_referenced(const struct metadata *metadata, struct metadata **out_metadata,
+                                    struct error *error)
+{
+    const json_t *document = metadata_json(metadata);
+    const json_t *snapshots = json_object_get(document, "snapshots");
+    const json_t *refs = json_object_get(document, "refs");
+    json_auto_t *shown = json_copy((json_t *)(uintptr_t)document);
+    json_t *kept = json_array();
+    for (size_t i = 0; i < json_array_size(snapshots); i++) {
+        json_t *snapshot = json_array_get(snapshots, i);
+        if (is_referenced(refs, json_integer_value(json_object_get(snapshot, "snapshot-id")))) {
+            json_array_append(kept, snapshot);
+        }
+    }
+    json_object_set_new(shown, "snapshots", kept);
+    return metadata_from_json(shown, out_metadata, error);
+}
+
+/* The load answer. A local table gets no `config` and no credentials: engines take any as a hint that
+ * the files lie in an object store. A staged table has no metadata-location. */
+MUST_USE static err reply_table(struct catalog_request *request, const struct table *table,
+                                enum snapshot_mode mode, struct error *error)
+{
+    AUTO_METADATA struct metadata *reduced = NULL;
+    if (mode == SNAPSHOTS_REFS) {
+        TRY(only_referenced(table->metadata, &reduced, error));
+    }
+    str metadata = {0};
+    TRY(metadata_print(request->arena, reduced != NULL ? reduced : table->metadata, &metadata,
+                       error));
+    buf body = buf_create(request->arena, metadata.size + 1024, ANSWER_BYTES_MAX);
+    buf_append(&body, STR("{"));
+    if (table->metadata_location.size > 0) {
+        buf_append(&body, STR("\"metadata-location\":"));
+        buf_append_json_string(&body, table->metadata_location);
+        buf_append(&body, STR(","));
+        request->etag = make_etag(request->arena, table->metadata_location, mode);
+    }
+    buf_append(&body, STR("\"metadata\":"));
+    buf_append(&body, metadata);
+    buf_append(&body, STR("}"));
+    if (!buf_ok(&body)) {
+        return error_memory(error);
+    }
+    request->status = 200;
+    request->body = buf_str(&body);
+    return OK;
+}
+
+/* ---- loading ---- */
+
+err catalog_load_table(struct catalog_request *request, struct error *error)
+{
+    enum snapshot_mode mode = SNAPSHOTS_ALL;
+    TRY(read_mode(request, &mode, error));
+    str known = http_request_header(request->call->request, STR("If-None-Match"));
+    if (known.size > 0) {
+        str location = {0};
+        TRY(catalog_local_find(request->local, request->arena, table_of(request), &location,
+                               error));
+        str etag = make_etag(request->arena, location, mode);
+        if (etag_matches(known, etag)) {
+            request->status = 304;
+            request->etag = etag;
+            return OK;
+        }
+    }
+    AUTO_TABLE struct table table = {0};
+    TRY(catalog_load(&request->warehouse->catalog, request->arena, table_of(request), &table,
+                     error));
+    return reply_table(request, &table, mode, error);
+}
+
+err catalog_head_table(struct catalog_request *request, struct error *error)
+{
+    str location = {0};
+    TRY(catalog_local_find(request->local, request->arena, table_of(request), &location, error));
+    return catalog_reply_nothing(request);
+}
+
+/* Reports are taken and not kept. */
+err catalog_report_metrics(struct catalog_request *request, struct error *error)
+{
+    return catalog_head_table(request, error);
+}
+
+/* ---- making and ending ---- */
+
+MUST_USE static err body_name(const json_t *body, str *out_name, struct error *error)
+{
+    const json_t *name = json_object_get(body, "name");
+    if (!json_is_string(name)) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST, "name: a string is wanted");
+    }
+    *out_name = (str){json_string_value(name), json_string_length(name)};
+    return OK;
+}
+
+err catalog_create_table(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    AUTO_TABLE struct table table = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(body_name(body, &request->name, error));
+    TRY(catalog_create(&request->warehouse->catalog, request->arena, table_of(request), body,
+                       &table, error));
+    return reply_table(request, &table, SNAPSHOTS_ALL, error);
+}
+
+err catalog_register_table(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    AUTO_TABLE struct table table = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(body_name(body, &request->name, error));
+    const json_t *location = json_object_get(body, "metadata-location");
+    if (!json_is_string(location)) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                         "metadata-location: a string is wanted");
+    }
+    enum catalog_register how = json_is_true(json_object_get(body, "overwrite"))
+                                    ? CATALOG_REGISTER_OVERWRITE
+                                    : CATALOG_REGISTER_NEW;
+    TRY(catalog_local_register(request->local, request->arena, table_of(request),
+                               (str){json_string_value(location), json_string_length(location)},
+                               how, &table, error));
+    return reply_table(request, &table, SNAPSHOTS_ALL, error);
+}
+
+err catalog_drop_table(struct catalog_request *request, struct error *error)
+{
+    enum catalog_files files = catalog_query_flag(request, STR("purgeRequested"))
+                                   ? CATALOG_FILES_PURGE
+                                   : CATALOG_FILES_KEEP;
+    TRY(catalog_local_drop(request->local, table_of(request), files, error));
+    return catalog_reply_nothing(request);
+}
+
+err catalog_rename_table(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    struct table_name from = {0};
+    struct table_name to = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(catalog_table_from_json(request->arena, json_object_get(body, "source"), &from, error));
+    TRY(catalog_table_from_json(request->arena, json_object_get(body, "destination"), &to, error));
+    TRY(catalog_local_rename(request->local, from, to, error));
+    return catalog_reply_nothing(request);
+}
+
+/* ---- commits ---- */
+
+err catalog_commit_table(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    AUTO_TABLE struct table after = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(catalog_commit(&request->warehouse->catalog, request->arena, table_of(request), body,
+                       &after, error));
+    return reply_table(request, &after, SNAPSHOTS_ALL, error);
+}
+
+MUST_USE static err read_changes(struct catalog_request *request, const json_t *items,
+                                 struct catalog_change *changes, struct error *error)
+{
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        if (!json_is_object(json_object_get(item, "identifier"))) {
+            return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                             "table-changes[%zu]: an identifier is wanted", i);
+        }
+        TRY(catalog_table_from_json(request->arena, json_object_get(item, "identifier"),
+                                    &changes[i].name, error));
+        changes[i].request = item;
+    }
+    return OK;
+}
+
+err catalog_commit_all(struct catalog_request *request, struct error *error)
+{
+    json_auto_t *body = NULL;
+    TRY(catalog_body(request, &body, error));
+    const json_t *items = json_object_get(body, "table-changes");
+    size_t count = json_array_size(items);
+    if (count == 0 || count > CATALOG_CHANGES_MAX) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                         "table-changes: an array of 1 to %d changes is wanted",
+                         CATALOG_CHANGES_MAX);
+    }
+    struct catalog_change *changes = arena_array(request->arena, count, sizeof(*changes));
+    if (changes == NULL) {
+        return error_memory(error);
+    }
+    TRY(read_changes(request, items, changes, error));
+    err result = catalog_local_commit(request->local, request->arena, changes, count, error);
+    for (size_t i = 0; i < count; i++) {
+        table_close(&changes[i].after);
+    }
+    return result == OK ? catalog_reply_nothing(request) : result;
+}
