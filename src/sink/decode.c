@@ -1,0 +1,253 @@
+#include "sink/decode.h"
+
+#include "base/assert.h"
+#include "base/utf8.h"
+#include "sink/decode/names.h"
+#include "sink/decode/values.h"
+
+struct decoder {
+    struct arena *arena;
+    struct field root_field; /* the columns as one struct */
+    struct decode_plan root;
+    struct column *columns;
+    i64 row_count;
+    enum decode_unknown unknown;
+    bool is_keyed;
+    struct decode_tree tree;
+    struct decode_hits hits;
+};
+
+/* ---- open ---- */
+
+static err decoder_set_ingest(struct decoder *decoder, struct error *error)
+{
+    const struct type *type = &decoder->root_field.type;
+    const struct field *field = type_field(type, STR(DECODE_INGEST_COLUMN));
+    if (field == NULL) {
+        return OK;
+    }
+    if (field->type.kind != TYPE_TIMESTAMPTZ) {
+        return error_set(error, INVALID, ERROR_RESERVED_COLUMN_CONFLICT,
+                         "the column %s is no timestamptz", DECODE_INGEST_COLUMN);
+    }
+    decoder->root.children[field - type->fields].role = DECODE_INGEST;
+    return OK;
+}
+
+static err decoder_set_capture(struct decoder *decoder, const struct decode_settings *settings,
+                               struct error *error)
+{
+    if (settings->unknown != DECODE_UNKNOWN_CAPTURE) {
+        return OK;
+    }
+    const struct type *type = &decoder->root_field.type;
+    const struct field *field = type_field(type, settings->capture_column);
+    if (field == NULL || field->type.kind != TYPE_STRING) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                         "unknown_fields: %.*s is no string column",
+                         STR_ARG(settings->capture_column));
+    }
+    decoder->root.children[field - type->fields].role = DECODE_CAPTURE;
+    return OK;
+}
+
+static err decoder_set_keys(struct decoder *decoder, const struct decode_settings *settings,
+                            struct error *error)
+{
+    const struct type *type = &decoder->root_field.type;
+    decoder->is_keyed = settings->key_count > 0;
+    for (size_t i = 0; i < settings->key_count; i++) {
+        const struct field *field = type_field(type, settings->key_columns[i]);
+        struct decode_plan *plan = field != NULL ? &decoder->root.children[field - type->fields]
+                                                 : NULL;
+        if (plan == NULL || plan->role == DECODE_INGEST || plan->role == DECODE_CAPTURE) {
+            return error_set(error, INVALID, ERROR_KEY_COLUMN_UNSUPPORTED,
+                             "%.*s cannot be a key column", STR_ARG(settings->key_columns[i]));
+        }
+        plan->role = DECODE_KEY;
+    }
+    return OK;
+}
+
+static err decoder_make_columns(struct decoder *decoder, struct error *error)
+{
+    const struct type *type = &decoder->root_field.type;
+    decoder->columns = arena_array(decoder->arena, type->field_count, sizeof(struct column));
+    if (decoder->columns == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < type->field_count; i++) {
+        if (!column_init(&decoder->columns[i], decoder->arena, &type->fields[i])) {
+            return error_memory(error);
+        }
+    }
+    return OK;
+}
+
+err decoder_open(struct arena *arena, const struct schema *schema,
+                 const struct decode_settings *settings, struct decoder **out_decoder,
+                 struct error *error)
+{
+    assert(schema->root.kind == TYPE_STRUCT);
+    struct decoder *decoder = arena_alloc(arena, sizeof(*decoder));
+    if (decoder == NULL || !decode_hits_init(&decoder->hits, arena)) {
+        return error_memory(error);
+    }
+    decoder->arena = arena;
+    decoder->unknown = settings->unknown;
+    decoder->root_field = (struct field){.required = true, .type = schema->root};
+    TRY(decode_plan_make(arena, &decoder->root_field, &decoder->root, error));
+    TRY(decoder_set_ingest(decoder, error));
+    TRY(decoder_set_capture(decoder, settings, error));
+    TRY(decoder_set_keys(decoder, settings, error));
+    TRY(decoder_make_columns(decoder, error));
+    decode_tree_init(&decoder->tree, arena, &decoder->root);
+    *out_decoder = decoder;
+    return OK;
+}
+
+struct column *decoder_columns(struct decoder *decoder, size_t *out_count)
+{
+    *out_count = decoder->root.child_count;
+    return decoder->columns;
+}
+
+static void decoder_truncate(struct decoder *decoder, i64 row_count)
+{
+    for (size_t i = 0; i < decoder->root.child_count; i++) {
+        column_truncate(&decoder->columns[i], row_count);
+    }
+    decoder->row_count = row_count;
+}
+
+void decoder_clear(struct decoder *decoder)
+{
+    decoder_truncate(decoder, 0);
+}
+
+/* ---- one row ---- */
+
+static struct decode_at column_at(const struct decoder *decoder, size_t index, u64 object,
+                                  const struct decode_trail *trail)
+{
+    const struct decode_plan *root = &decoder->root;
+    u32 node = root->seen[index] == object ? root->member[index] : DECODE_NONE;
+    return (struct decode_at){.node = node, .within = 0, .trail = trail};
+}
+
+static bool is_null(const struct decode_tree *tree, struct decode_at at)
+{
+    return at.node == DECODE_NONE || decode_tree_kind(tree, at.node) == JSON_KIND_NULL;
+}
+
+/* Null keys are told before any other column. */
+static void check_keys(struct decoder *decoder, u64 object)
+{
+    for (size_t i = 0; i < decoder->root.child_count; i++) {
+        struct decode_trail trail = {.name = decoder->root.children[i].field->name};
+        struct decode_at at = column_at(decoder, i, object, &trail);
+        if (decoder->root.children[i].role == DECODE_KEY && is_null(&decoder->tree, at)) {
+            decode_hit(&decoder->hits, &decoder->tree, REJECT_KEY_NULL, at,
+                       at.node == DECODE_NONE ? STR("absent") : STR("null"));
+        }
+    }
+}
+
+static bool append_captured(struct decoder *decoder, struct decode_row *row, size_t index)
+{
+    buf *scratch = &decoder->tree.text;
+    size_t start = scratch->size;
+    size_t count = 0;
+    decode_capture(&decoder->hits, &decoder->tree, scratch, &count);
+    assert(buf_ok(scratch));
+    struct column *column = &decoder->columns[index];
+    str text = str_slice(buf_str(scratch), start, scratch->size);
+    bool is_empty = count == 0 && !column->field->required;
+    bool appended = is_empty ? column_append_null(column) : column_append_bytes(column, text);
+    buf_truncate(scratch, start);
+    row->out_of_memory = row->out_of_memory || !appended;
+    return appended && !decode_hits_full(&decoder->hits);
+}
+
+static bool append_column(struct decoder *decoder, struct decode_row *row, size_t index, u64 object,
+                          instant ingest_ts)
+{
+    struct decode_plan *plan = &decoder->root.children[index];
+    struct column *column = &decoder->columns[index];
+    struct decode_trail trail = {.name = plan->field->name};
+    struct decode_at at = column_at(decoder, index, object, &trail);
+    bool appended = true;
+    switch (plan->role) {
+    case DECODE_INGEST:
+        appended = column_append_fixed(column, &ingest_ts);
+        break;
+    case DECODE_CAPTURE:
+        return append_captured(decoder, row, index);
+    case DECODE_KEY:
+        if (!is_null(&decoder->tree, at)) {
+            return decode_member(row, plan, column, at);
+        }
+        appended = column_append_null(column);
+        break;
+    case DECODE_ORDINARY:
+        return decode_member(row, plan, column, at);
+    }
+    row->out_of_memory = row->out_of_memory || !appended;
+    return appended;
+}
+
+/* Finds hits or appends the row. False: memory is out. */
+static bool decode_row(struct decoder *decoder, instant ingest_ts)
+{
+    struct decode_row row = {
+        .arena = decoder->arena, .tree = &decoder->tree, .hits = &decoder->hits};
+    decode_check_names(&decoder->hits, &decoder->tree, decoder->unknown);
+    u64 object = decode_tree_members(&decoder->tree, &decoder->root, 0);
+    if (decoder->is_keyed) {
+        check_keys(decoder, object);
+    }
+    bool going = !decode_hits_full(&decoder->hits);
+    for (size_t i = 0; going && i < decoder->root.child_count; i++) {
+        going = append_column(decoder, &row, i, object, ingest_ts);
+    }
+    if (row.out_of_memory || decoder->hits.count > 0) {
+        decoder_truncate(decoder, decoder->row_count);
+    } else {
+        decoder->row_count++;
+    }
+    return !row.out_of_memory;
+}
+
+static void give_verdict(enum decode_verdict verdict, struct decode_result *out_result)
+{
+    out_result->verdict = verdict;
+    out_result->hit_count = 0;
+    out_result->did_you_mean = (str){NULL, 0};
+}
+
+err decode_line(struct decoder *decoder, str line, instant ingest_ts,
+                struct decode_result *out_result, struct error *error)
+{
+    if (line.size == 0) {
+        give_verdict(DECODE_EMPTY, out_result);
+        return OK;
+    }
+    decode_hits_clear(&decoder->hits);
+    enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(&decoder->tree, line)
+                                                    : DECODE_TREE_NOT_JSON;
+    if (read == DECODE_TREE_LIMIT) {
+        return error_memory(error);
+    }
+    if (read == DECODE_TREE_NOT_JSON || decode_tree_kind(&decoder->tree, 0) != JSON_KIND_OBJECT) {
+        give_verdict(DECODE_UNREADABLE, out_result);
+        return OK;
+    }
+    if (!decode_row(decoder, ingest_ts)) {
+        return error_memory(error);
+    }
+    give_verdict(decoder->hits.count > 0 ? DECODE_REJECT : DECODE_ROW, out_result);
+    out_result->hit_count = decoder->hits.count;
+    out_result->did_you_mean = decoder->hits.did_you_mean;
+    memcpy(out_result->hits, decoder->hits.hits, decoder->hits.count * sizeof(struct reject_hit));
+    return OK;
+}
