@@ -392,9 +392,9 @@ struct ledger_doomed {
     str object_key;
     i64 tries;
 };
-/* The oldest ones first. */
-MUST_USE err ledger_list_doomed(const struct db *db, struct arena *arena, size_t limit,
-                                struct ledger_doomed **out_objects, size_t *out_count,
+/* Of one warehouse, the oldest ones first. */
+MUST_USE err ledger_list_doomed(const struct db *db, struct arena *arena, str warehouse,
+                                size_t limit, struct ledger_doomed **out_objects, size_t *out_count,
                                 struct error *error);
 /* One transaction for all of them: deleted ones are forgotten, the others tried again after the rest. */
 struct ledger_doomed_done {

@@ -12,6 +12,7 @@ enum {
 
 struct doomed_query {
     struct arena *arena;
+    str warehouse;
     size_t limit;
     struct ledger_doomed *objects;
     size_t count;
@@ -22,9 +23,9 @@ static err list_doomed_body(struct db_tx *tx, void *context, struct error *error
     struct doomed_query *query = context;
     struct db_rows rows = {0};
     TRY(sql_select(tx, query->arena, &rows, error,
-                   "SELECT warehouse, object_key, tries FROM doomed_object ORDER BY tries, at, "
-                   "object_key LIMIT ?1",
-                   DB_N(query->limit)));
+                   "SELECT warehouse, object_key, tries FROM doomed_object WHERE warehouse = ?1 "
+                   "ORDER BY tries, at, object_key LIMIT ?2",
+                   DB_T(query->warehouse), DB_N(query->limit)));
     struct ledger_doomed *objects = arena_array(query->arena, rows.row_count, sizeof(*objects));
     if (objects == NULL) {
         return error_memory(error);
@@ -41,10 +42,10 @@ static err list_doomed_body(struct db_tx *tx, void *context, struct error *error
     return OK;
 }
 
-err ledger_list_doomed(const struct db *db, struct arena *arena, size_t limit,
+err ledger_list_doomed(const struct db *db, struct arena *arena, str warehouse, size_t limit,
                        struct ledger_doomed **out_objects, size_t *out_count, struct error *error)
 {
-    struct doomed_query query = {.arena = arena, .limit = limit};
+    struct doomed_query query = {.arena = arena, .warehouse = warehouse, .limit = limit};
     TRY(db_read(db, list_doomed_body, &query, error));
     *out_objects = query.objects;
     *out_count = query.count;

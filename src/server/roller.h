@@ -1,0 +1,52 @@
+/* roller: the threads that roll: a few roll workers, and one tick that knows when which sink is due.
+ *
+ * The tick sleeps until the next sink becomes due, and looks at all of them every 10 s as a safety net.
+ * A sink is worked on by one worker at a time. Whatever happens to one sink never stops another.
+ * roller_wake may be called from any thread and never blocks on the ledger. */
+#ifndef LHBOX_SERVER_ROLLER_H
+#define LHBOX_SERVER_ROLLER_H
+
+#include "sink/policy.h"
+#include "sink/warehouse.h"
+
+enum { ROLLER_WORKERS = 2, ROLLER_SINKS_MAX = 10000, ROLLER_WAITERS_MAX = 1024 };
+
+struct roller;
+
+struct roller_options {
+    const struct db *db;
+    const struct seam *seam;
+    const struct warehouses *warehouses;
+    str installation_id;
+    str node_id;
+    struct policy_limits limits;
+    i32 workers; /* 0: ROLLER_WORKERS */
+};
+
+/* Starts the threads; each first settles what an earlier process left (recover). */
+MUST_USE err roller_start(struct arena *arena, const struct roller_options *options,
+                          struct roller **out_roller, struct error *error);
+/* Something about this sink has changed: batches came, a roll was asked for, it was made, patched,
+ * resumed. */
+void roller_wake(struct roller *roller, str sink_id);
+
+/* Asks for a roll and wakes the sink. out_upto_seq: the last batch accepted before the call. */
+MUST_USE err roller_ask(struct roller *roller, str sink_id, instant *out_asked_at,
+                        i64 *out_upto_seq, struct error *error);
+/* Calls `done` once, from another thread: `settled` when no batch of the sink up to that seq is pending or
+ * planned, else at the timeout or when the roller stops. Returns BUSY, without a call, when
+ * ROLLER_WAITERS_MAX wait already. */
+typedef void (*roller_done)(void *context, bool settled);
+MUST_USE err roller_wait(struct roller *roller, str sink_id, i64 upto_seq, i64 timeout_us,
+                         roller_done done, void *context, struct error *error);
+/* Both, blocking: OK with *out_settled false at the timeout. */
+MUST_USE err roller_roll_and_wait(struct roller *roller, str sink_id, i64 timeout_us,
+                                  instant *out_asked_at, bool *out_settled, struct error *error);
+/* sink_delete, kept apart from the workers' rolls of the same sink. */
+MUST_USE err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_batches,
+                                struct error *error);
+
+/* No new plan, no new try; a commit under way gets up to 30 s. Waiters are answered. */
+void roller_stop(struct roller *roller);
+
+#endif
