@@ -7,7 +7,7 @@
 #define LHBOX_BASE_ASSERT_H
 
 #undef assert
-#define assert(condition) \
+#define assert(condition)                                                                          \
     ((condition) ? (void)0 : assert_failed(#condition, __FILE__, __LINE__, __func__))
 
 _Noreturn void assert_failed(const char *condition, const char *file, int line,

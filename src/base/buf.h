@@ -32,8 +32,7 @@ void buf_append(buf *buffer, str text);
 void buf_append_bytes(buf *buffer, const void *bytes, size_t size);
 void buf_append_byte(buf *buffer, u8 byte);
 void buf_append_i64(buf *buffer, i64 value); /* decimal text */
-void buf_append_format(buf *buffer, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void buf_append_format(buf *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Room for `size` more bytes; NULL (and failed) past the maximum. Fill it and add to size by
  * buf_commit. */
 char *buf_reserve(buf *buffer, size_t size);

@@ -1,6 +1,7 @@
 /* decimal: exact decimal numbers from their JSON text, up to 38 digits.
  *
- * A number is read as digits and exponent and is never expanded past what its type can hold. Pure. */
+ * A number is read as digits and exponent and is never expanded past what its type can hold. Pure.
+ */
 #ifndef LHBOX_BASE_DECIMAL_H
 #define LHBOX_BASE_DECIMAL_H
 

@@ -49,8 +49,7 @@ err error_set(struct error *error, err kind, enum error_code code, const char *f
     __attribute__((format(printf, 4, 5)));
 /* The arena or buffer is full: LIMIT with code `overloaded`. */
 err error_memory(struct error *error);
-void error_hint(struct error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void error_hint(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void error_field_text(struct error *error, const char *name, str value);
 void error_field_i64(struct error *error, const char *name, i64 value);
 /* `json` is a complete JSON value. */
@@ -63,12 +62,12 @@ int error_code_http_status(enum error_code code);
 bool error_code_retryable(enum error_code code);
 const char *err_text(err kind); /* "OK", "UNKNOWN", … for logs */
 
-#define TRY(expression)                    \
-    do {                                   \
-        err try_result_ = (expression);    \
-        if (try_result_ != OK) {           \
-            return try_result_;            \
-        }                                  \
+#define TRY(expression)                                                                            \
+    do {                                                                                           \
+        err try_result_ = (expression);                                                            \
+        if (try_result_ != OK) {                                                                   \
+            return try_result_;                                                                    \
+        }                                                                                          \
     } while (0)
 
 #endif

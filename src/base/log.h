@@ -26,8 +26,8 @@ struct log_field {
 void log_init(const struct seam *seam, enum log_level level);
 void log_write(enum log_level level, const char *event, const struct log_field *fields,
                size_t count);
-#define log_event(level, event, ...)                                              \
-    log_write((level), (event), (const struct log_field[]){__VA_ARGS__},          \
+#define log_event(level, event, ...)                                                               \
+    log_write((level), (event), (const struct log_field[]){__VA_ARGS__},                           \
               sizeof((const struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 /* The event with the error's kind, code and message. */
 void log_error(const char *event, err kind, const struct error *error, str subject);

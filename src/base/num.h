@@ -22,7 +22,7 @@ typedef uint64_t u64;
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
 
-#define MUST_USE __attribute__((warn_unused_result))
+#define MUST_USE           __attribute__((warn_unused_result))
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { KIB = 1024, MIB = 1024 * 1024 };

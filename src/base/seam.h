@@ -8,10 +8,10 @@
 #include "base/time.h"
 
 struct seam {
-    instant (*now)(void *self);         /* wall clock, UTC */
-    i64 (*monotonic_us)(void *self);    /* microseconds, never back */
+    instant (*now)(void *self);                               /* wall clock, UTC */
+    i64 (*monotonic_us)(void *self);                          /* microseconds, never back */
     void (*random)(void *self, void *out_bytes, size_t size); /* unpredictable bytes */
-    void (*wait_us)(void *self, i64 microseconds); /* blocks the calling actor */
+    void (*wait_us)(void *self, i64 microseconds);            /* blocks the calling actor */
     void *self;
 };
 

@@ -15,7 +15,7 @@ typedef struct str {
 struct arena;
 
 /* A slice of a string literal. STR_INIT is the same for static initialisers. */
-#define STR(literal) ((str){("" literal), sizeof(literal) - 1})
+#define STR(literal)      ((str){("" literal), sizeof(literal) - 1})
 #define STR_INIT(literal) {("" literal), sizeof(literal) - 1}
 /* For printf: "%.*s", STR_ARG(s). */
 #define STR_ARG(s) ((int)(s).size), ((s).data != NULL ? (s).data : "")
@@ -36,14 +36,14 @@ str str_trim(str text); /* blanks and tabs at both ends */
 /* Takes the part before the first `separator` off `*rest` and returns it; without a separator the
  * whole rest. Returns false when nothing is left (rest->data is NULL then). */
 bool str_next(str *rest, char separator, str *out_part);
-/* Decimal digits with an optional minus, whole slice, no blanks; false when it is none or too big. */
+/* Decimal digits with an optional minus, whole slice, no blanks; false when it is none or too big.
+ */
 MUST_USE bool str_to_i64(str text, i64 *out_value);
-/* A copy in the arena; data is NULL when the arena's limit is reached. The copy is followed by a NUL
- * byte (not counted), for library doors. */
+/* A copy in the arena; data is NULL when the arena's limit is reached. The copy is followed by a
+ * NUL byte (not counted), for library doors. */
 str str_copy(struct arena *arena, str text);
 /* printf into the arena; data is NULL when the arena's limit is reached. NUL-terminated. */
-str str_format(struct arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+str str_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Seeded hash for tables (SipHash-2-4 with a random key of the process). */
 u64 str_hash(str text);
 

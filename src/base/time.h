@@ -12,7 +12,7 @@ typedef i64 instant;
 enum { TIME_TEXT_SIZE = 27 }; /* 2026-09-21T12:00:00.123456Z */
 
 #define TIME_SECOND_US ((i64)1000000)
-#define TIME_DAY_US ((i64)86400 * TIME_SECOND_US)
+#define TIME_DAY_US    ((i64)86400 * TIME_SECOND_US)
 
 struct civil {
     i32 year;
@@ -20,9 +20,9 @@ struct civil {
     i32 day;   /* 1..31 */
 };
 
-i64 time_days_from_civil(struct civil civil);   /* days since 1970-01-01 */
+i64 time_days_from_civil(struct civil civil); /* days since 1970-01-01 */
 struct civil time_civil_from_days(i64 days);
-bool time_civil_valid(struct civil civil);      /* a real day; any year 0..9999 */
+bool time_civil_valid(struct civil civil); /* a real day; any year 0..9999 */
 
 /* Writes exactly TIME_TEXT_SIZE bytes, no NUL, and returns them as a slice of `out`. */
 str time_format(instant at, char out[TIME_TEXT_SIZE]);

@@ -15,7 +15,8 @@ static inline bool utf8_valid(str text)
 }
 /* The longest prefix of at most `bytes_max` bytes that ends at a character. text is UTF-8. */
 str utf8_cut(str text, size_t bytes_max);
-/* Writes 1 to 4 bytes of the code point (a surrogate is written as its 3 bytes). Returns how many. */
+/* Writes 1 to 4 bytes of the code point (a surrogate is written as its 3 bytes). Returns how many.
+ */
 size_t utf8_encode(u32 code_point, char out[4]);
 
 #endif
