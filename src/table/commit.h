@@ -7,8 +7,8 @@
 #ifndef LHBOX_TABLE_COMMIT_H
 #define LHBOX_TABLE_COMMIT_H
 
-#include "table/catalog.h"
 #include "base/id.h"
+#include "table/catalog.h"
 #include "table/manifest.h"
 
 struct commit_entry {
@@ -18,9 +18,10 @@ struct commit_entry {
 
 /* One computed result, built by the caller and kept over its tries. */
 struct append {
-    i64 snapshot_id;         /* commit_snapshot_id */
+    i64 snapshot_id; /* commit_snapshot_id */
     char commit_uuid[ID_UUID_SIZE];
-    struct data_file *files; /* all of one partition spec: the base's default when they were written */
+    struct data_file
+        *files; /* all of one partition spec: the base's default when they were written */
     size_t file_count;
     struct commit_entry *summary; /* never overwrites computed keys */
     size_t summary_count;
@@ -28,8 +29,8 @@ struct append {
     size_t property_count;
     const char *const *removed_properties;
     size_t removed_property_count;
-    i32 try_number;              /* from 1; raised by commit_append */
-    bool manifest_written;       /* set by commit_append */
+    i32 try_number;        /* 0 before the first; raised by commit_append */
+    bool manifest_written; /* set by commit_append */
     struct manifest_file manifest;
 };
 
@@ -37,7 +38,9 @@ struct append {
 i64 commit_snapshot_id(const struct seam *seam);
 /* A fresh append without files. */
 struct append commit_begin(const struct seam *seam);
-/* Writes the files of this try and makes its request (a new reference). Fails as the store does. */
+/* Writes the files of this try and makes its request (a new reference). Fails as the store does; an
+ * UNKNOWN put of a file is not an unknown commit: nothing was sent. The manifest's entry lives in the
+ * arena of the try that wrote it, which must outlive the later ones. */
 MUST_USE err commit_append(struct arena *arena, const struct location_set *locations,
                            const struct table *base, const struct seam *seam, struct append *append,
                            json_t **out_request, struct error *error);

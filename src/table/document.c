@@ -104,6 +104,12 @@ void document_set_text(json_t *object, const char *key, str text)
     document_set(object, key, document_string(text));
 }
 
+void document_set_entry(json_t *object, str key, str text)
+{
+    int failed = json_object_setn_new(object, key.data, key.size, document_string(text));
+    assert(failed == 0);
+}
+
 void document_append(json_t *array, json_t *value)
 {
     int failed = json_array_append_new(array, value);

@@ -29,6 +29,8 @@ json_t *document_object(json_t *object, const char *key);
 void document_set(json_t *object, const char *key, json_t *value);
 void document_set_i64(json_t *object, const char *key, i64 value);
 void document_set_text(json_t *object, const char *key, str text); /* UTF-8 */
+/* As document_set_text, under a key that is a slice (no NUL inside). */
+void document_set_entry(json_t *object, str key, str text);
 void document_append(json_t *array, json_t *value);
 json_t *document_copy(const json_t *value); /* deep */
 json_t *document_string(str text);          /* UTF-8 */

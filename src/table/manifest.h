@@ -22,19 +22,19 @@ struct manifest_file {
     str path;
     i64 length;
     i32 spec_id;
-    i32 content; /* 0 data, 1 deletes */
-    i64 sequence_number;
+    i32 content;         /* 0 data, 1 deletes */
+    i64 sequence_number; /* -1 until a commit gives it */
     i64 min_sequence_number;
     i64 added_snapshot_id;
-    i32 added_files;
+    i32 added_files; /* the six counts: -1 where a foreign list has none */
     i32 existing_files;
     i32 deleted_files;
     i64 added_rows;
     i64 existing_rows;
     i64 deleted_rows;
-    i64 first_row_id;   /* v3; -1: none */
-    str key_metadata;   /* data NULL: none */
-    str partitions;     /* the entry's partitions field as encoded Avro, kept verbatim; empty: none */
+    i64 first_row_id; /* v3; -1: none */
+    str key_metadata; /* data NULL: none */
+    str partitions;   /* the entry's partitions as an encoded Avro array; empty: null */
 };
 
 struct manifest_list {
@@ -49,9 +49,12 @@ MUST_USE err manifest_write(struct arena *arena, const struct metadata *metadata
                             str *out_bytes, struct manifest_file *out_file, struct error *error);
 MUST_USE err manifest_list_write(struct arena *arena, i32 format_version, i64 snapshot_id,
                                  bool has_parent, i64 parent_id, i64 sequence_number,
-                                 i64 first_row_id, const struct manifest_list *list,
-                                 str *out_bytes, struct error *error);
+                                 i64 first_row_id, const struct manifest_list *list, str *out_bytes,
+                                 struct error *error);
 MUST_USE err manifest_list_read(struct arena *arena, str bytes, struct manifest_list *out_list,
                                 struct error *error);
+/* The manifest's six counts from its own entries, for lists that leave them out. */
+MUST_USE err manifest_count(struct arena *arena, str bytes, struct manifest_file *file,
+                            struct error *error);
 
 #endif

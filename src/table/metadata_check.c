@@ -144,7 +144,9 @@ MUST_USE static err require_one(const json_t *root, const json_t *requirement, s
     if (str_equal(type, STR("assert-ref-snapshot-id"))) {
         return require_ref(root, requirement, error);
     }
-    return require_number(root, requirement, require_number_find(type), error);
+    const struct require_number *rule = require_number_find(type);
+    assert(rule != NULL);
+    return require_number(root, requirement, rule, error);
 }
 
 err metadata_check(const struct metadata *metadata, const json_t *requirements, struct error *error)
