@@ -201,7 +201,8 @@ struct http_loop {
     struct arena *pool[HTTP_REQUEST_POOL_MAX];
     size_t pool_count;
     struct http_wheel wheel;
-    _Alignas(64) _Atomic(struct http_request *) answered; /* by any other thread, newest first */
+    char apart[64];                          /* from the cache line that other threads write */
+    _Atomic(struct http_request *) answered; /* by any other thread, newest first */
 };
 
 struct http_server {
@@ -214,10 +215,11 @@ struct http_server {
     i32 port;
     i32 loop_count;
     struct http_loop *loops[HTTP_LOOPS_MAX];
-    _Alignas(64) atomic_int mode; /* enum http_mode */
-    _Alignas(64) atomic_llong active;
+    atomic_int mode; /* enum http_mode */
+    char apart[64];  /* what follows is written for each request, what stands before only read */
+    atomic_llong active;
     atomic_llong connections;
-    _Alignas(64) atomic_llong bodies_bytes;
+    atomic_llong bodies_bytes;
 };
 
 /* ---- http_listen.c: sockets to accept from ---- */

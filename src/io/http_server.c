@@ -71,12 +71,10 @@ err http_server_start(struct arena *arena, const struct http_options *options,
     assert(options->threads <= HTTP_LOOPS_MAX);
     assert(options->body_bytes_max > 0);
     assert(options->body_rate_min > 0);
-    struct http_server *server = arena_alloc(arena, sizeof(*server) + 64);
+    struct http_server *server = arena_alloc(arena, sizeof(*server));
     if (server == NULL) {
         return error_memory(error);
     }
-    /* Its atomics stand on cache lines of their own. */
-    server = (struct http_server *)(((uintptr_t)server + 63) / 64 * 64);
     server->options = *options;
     server->handlers = *handlers;
     server->seam = seam;

@@ -49,10 +49,18 @@ static inline enum http_body_choice app_answer(struct http_request *request, int
     return HTTP_BODY_ANSWERED;
 }
 
+static inline void app_count(struct app *app, atomic_int *counter)
+{
+    pthread_mutex_lock(&app->lock);
+    atomic_fetch_add(counter, 1);
+    pthread_cond_broadcast(&app->changed);
+    pthread_mutex_unlock(&app->lock);
+}
+
 static inline enum http_body_choice app_head(void *context, struct http_request *request)
 {
     struct app *app = context;
-    atomic_fetch_add(&app->heads, 1);
+    app_count(app, &app->heads);
     str path = http_request_path(request);
     if (str_equal(path, STR("/early"))) {
         struct error error = {0};
@@ -108,10 +116,7 @@ static inline void app_gone(void *context, struct http_request *request)
 {
     struct app *app = context;
     (void)request;
-    pthread_mutex_lock(&app->lock);
-    atomic_fetch_add(&app->gones, 1);
-    pthread_cond_broadcast(&app->changed);
-    pthread_mutex_unlock(&app->lock);
+    app_count(app, &app->gones);
 }
 
 static inline struct app *app_create(void)
@@ -171,6 +176,15 @@ static inline void app_wait(struct app *app, const atomic_int *counter, int want
         }
     }
     pthread_mutex_unlock(&app->lock);
+}
+
+/* Waits until no request is left: a moment after the last `gone`. */
+static inline void app_wait_idle(struct app *app)
+{
+    for (int looks = 0; http_server_active(app->server) > 0; looks++) {
+        assert_true(looks < PATIENCE_MS);
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 /* The next parked request. */

@@ -158,7 +158,7 @@ static void malformed_request_never_reaches_the_application(void **state)
         client_ask(app, malformed[index].request, &answer);
     }
     assert_int_equal(atomic_load(&app->completes), 0);
-    assert_int_equal(http_server_active(app->server), 0);
+    app_wait_idle(app);
     assert_int_equal(atomic_load(&app->heads), atomic_load(&app->gones));
 }
 
