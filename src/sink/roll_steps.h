@@ -1,0 +1,144 @@
+/* roll_steps: the steps of one roll, shared by sink/roll*.c and sink/recover.c. Private to them.
+ *
+ * A `struct roll` is one roller's work on one sink during one tick. It owns nothing but its arena; the
+ * table versions it loads are closed by the function that loaded them. */
+#ifndef LHBOX_SINK_ROLL_STEPS_H
+#define LHBOX_SINK_ROLL_STEPS_H
+
+#include "sink/plan.h"
+#include "sink/roll.h"
+#include "table/commit.h"
+
+struct roll {
+    const struct roll_env *env;
+    struct arena *arena;
+    struct ledger_sink sink; /* as last read */
+    str trigger;
+    i64 batches_max;  /* of the next plan; lower after a plan was too much for one roll */
+    i64 began_at;     /* monotonic */
+    i64 lease_taken;  /* monotonic */
+    bool looked_once; /* a table was loaded in this tick */
+};
+
+/* What a step leaves to do. */
+enum roll_step {
+    STEP_GO,       /* on with the next step */
+    STEP_AGAIN,    /* the ledger's state has changed: look at it again */
+    STEP_ENDED,    /* a plan ended */
+    STEP_NOTHING,  /* there is nothing to do */
+    STEP_LATER,    /* the tick ends */
+    STEP_DISABLED, /* the sink was stopped */
+};
+
+/* A live plan with its batches. */
+struct roll_plan {
+    struct ledger_plan row;
+    struct ledger_batch *batches;
+    size_t batch_count;
+};
+
+bool roll_stopping(const struct roll *roll);
+/* Takes the lease again when it is a third used up. BUSY: somebody else has it. */
+MUST_USE err roll_keep_lease(struct roll *roll, struct error *error);
+MUST_USE err roll_read_sink(struct roll *roll, str sink_id, struct error *error);
+/* Stops the sink; *out_step is STEP_DISABLED. */
+MUST_USE err roll_disable(struct roll *roll, const char *reason, str detail,
+                          enum roll_step *out_step, struct error *error);
+
+/* ---- roll_table: the table and what it says ---- */
+
+/* What was found where the sink's table should be. */
+enum roll_place {
+    ROLL_PLACE_TABLE,    /* the claimed table, under its present name */
+    ROLL_PLACE_GONE,     /* surely no such table */
+    ROLL_PLACE_REPLACED, /* another table has its name */
+};
+/* Follows a rename by the table's uuid. *out_table is set with ROLL_PLACE_TABLE only. */
+MUST_USE err roll_find_table(struct roll *roll, enum roll_place *out_place, struct table *out_table,
+                             struct error *error);
+/* The table, when the sink may write to it: else the sink is disabled (table_gone, table_replaced,
+ * schema_unsupported, location_refused). *out_table is set with STEP_GO only. */
+MUST_USE err roll_open_table(struct roll *roll, struct table *out_table, enum roll_step *out_step,
+                             struct error *error);
+enum plan_reading roll_judge(const struct roll *roll, const struct ledger_plan *plan,
+                             const struct table *table);
+/* The property is ahead or not ours (O4): noted, or the sink is disabled. */
+MUST_USE err roll_mismatch(struct roll *roll, enum plan_reading reading, const struct table *table,
+                           enum roll_step *out_step, struct error *error);
+/* It agrees: forgets a noted mismatch. */
+MUST_USE err roll_match(struct roll *roll, struct error *error);
+/* Sends one request. Whatever comes decides nothing; *out_after may be empty. */
+void roll_send(struct roll *roll, const json_t *request, struct table *out_after);
+
+/* ---- roll_claim ---- */
+
+/* The first roll's metadata commit. STEP_AGAIN: the table is claimed. */
+MUST_USE err roll_claim(struct roll *roll, enum roll_step *out_step, struct error *error);
+
+/* ---- roll_read: the batches' bytes ---- */
+
+struct roll_bytes {
+    str *segments; /* one per batch of the plan, verified */
+};
+/* STEP_GO: all bytes verified. STEP_LATER: some did not. STEP_AGAIN: they did not for the third time, and
+ * the plan is void or voiding with them held. */
+MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
+                               struct roll_bytes *out_bytes, enum roll_step *out_step,
+                               struct error *error);
+/* Reads and verifies one batch. CORRUPT: it is lost or damaged, *out_reason says which. */
+MUST_USE err roll_read_batch(const struct roll_env *env, struct arena *arena,
+                             const struct ledger_batch *batch, str *out_bytes, str *out_reason,
+                             struct error *error);
+
+/* ---- roll_rows, roll_write: rows, rejects, files ---- */
+
+/* One computed result: kept over the tries of a tick, under one schema and one partition spec. */
+struct roll_result {
+    struct plan_counts counts;
+    str counts_json;
+    struct append append;
+    str *file_paths;
+    size_t file_count;
+    bool recorded;  /* the ledger has its files */
+    i64 written_at; /* monotonic */
+};
+
+/* Decodes, writes the rejects files and the data files. STEP_GO with a result; STEP_AGAIN: the plan was
+ * too much for one roll and is void, roll->batches_max was lowered. */
+MUST_USE err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
+                          const struct roll_bytes *bytes, struct roll_result *out_result,
+                          enum roll_step *out_step, struct error *error);
+/* Writes the rejects files that were overwritten by another schema's again (O18). */
+MUST_USE err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan,
+                               const struct table *table, struct error *error);
+
+/* ---- roll_commit ---- */
+
+/* Step 3 of an open or attempted plan of an active sink. */
+MUST_USE err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *out_step,
+                              struct error *error);
+/* Step 4: the property read (n, id) on `table`. */
+MUST_USE err roll_finish(struct roll *roll, const struct roll_plan *plan, const struct table *table,
+                         struct error *error);
+
+/* ---- roll_void ---- */
+
+/* Voids the plan, with a fence if it was attempted. STEP_AGAIN: it is void. STEP_ENDED: it had landed, and
+ * is finished. STEP_LATER, STEP_DISABLED. */
+MUST_USE err roll_void(struct roll *roll, struct roll_plan *plan, const char *reason,
+                       const struct ledger_hold *holds, size_t hold_count, enum roll_step *out_step,
+                       struct error *error);
+/* Goes on with a voiding plan (5.2). */
+MUST_USE err roll_fence(struct roll *roll, struct roll_plan *plan, const struct ledger_hold *holds,
+                        size_t hold_count, enum roll_step *out_step, struct error *error);
+/* All rows of an open plan were rejected (5.3). */
+MUST_USE err roll_void_rejected(struct roll *roll, const struct roll_plan *plan,
+                                const struct plan_counts *counts, struct error *error);
+/* The outcome as the ledger takes it, from counts. */
+MUST_USE err roll_outcome(struct roll *roll, const struct plan_counts *counts,
+                          struct ledger_outcome *out_outcome, struct error *error);
+/* The void verdict object, then the objects may go (O2). */
+MUST_USE err roll_write_verdict(const struct roll_env *env, struct arena *arena,
+                                const struct ledger_plan *plan, struct error *error);
+
+#endif
