@@ -145,6 +145,7 @@ err api_sink_create(struct api_request *request, struct error *error)
     json_decref(body);
     TRY(result);
     TRY(lifecycle_create(&lifecycle, request->call->arena, &bounds, &wanted, &created, error));
+    api_sink_changed(request, created.sink_id);
     api_audit_write(request, "sink.create", created.sink_id);
     TRY(created_json(request, &created, &json, error));
     return api_reply(request, 201, json);
