@@ -37,9 +37,6 @@ MUST_USE static err schema_fail(struct schema_reader *reader, str name, const ch
 MUST_USE static err schema_push(struct schema_reader *reader, const json_t *document,
                                 struct type *type, str name, i32 depth)
 {
-    if (depth > SCHEMA_DEPTH_MAX) {
-        return schema_fail(reader, name, "types are nested too deep");
-    }
     struct schema_pending *pending = arena_alloc(reader->arena, sizeof(*pending));
     if (pending == NULL) {
         return error_memory(reader->error);
@@ -101,7 +98,7 @@ MUST_USE static err schema_read_fields(struct schema_reader *reader, struct type
 {
     reader->field_count += count;
     if (reader->field_count > SCHEMA_FIELDS_MAX) {
-        return error_set(reader->error, LIMIT, ERROR_INVALID_REQUEST,
+        return error_set(reader->error, INVALID, ERROR_INVALID_REQUEST,
                          "schema: field \"%.*s\": more than %d fields in all", STR_ARG(name),
                          SCHEMA_FIELDS_MAX);
     }
@@ -174,6 +171,9 @@ MUST_USE static err schema_read_nested(struct schema_reader *reader,
                                        const struct schema_pending *from)
 {
     str word = document_text(from->document, "type");
+    if (from->depth > SCHEMA_DEPTH_MAX) {
+        return schema_fail(reader, from->name, "types are nested too deep");
+    }
     if (str_equal(word, STR("struct"))) {
         return schema_read_struct(reader, from);
     }

@@ -246,7 +246,7 @@ MUST_USE static err text_add_field(struct text *text, struct text_frame *frame, 
 {
     struct type *type = frame->type;
     if (++text->field_count > SCHEMA_FIELDS_MAX) {
-        return error_set(text->error, LIMIT, ERROR_INVALID_REQUEST, "more than %d fields",
+        return error_set(text->error, INVALID, ERROR_INVALID_REQUEST, "more than %d fields",
                          SCHEMA_FIELDS_MAX);
     }
     if (type->field_count == frame->capacity) {
@@ -269,7 +269,7 @@ MUST_USE static err text_open(struct text *text, struct type *type)
 {
     TRY(text_take(text, "<"));
     if (text->level == SCHEMA_DEPTH_MAX) {
-        return error_set(text->error, LIMIT, ERROR_INVALID_REQUEST, "a type of more than %d levels",
+        return error_set(text->error, INVALID, ERROR_INVALID_REQUEST, "a type of more than %d levels",
                          SCHEMA_DEPTH_MAX);
     }
     struct text_frame *frame = &text->frames[text->level++];
