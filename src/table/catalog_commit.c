@@ -113,6 +113,28 @@ MUST_USE static err step_check(struct catalog_local *local, const struct step *s
     return step->requirements != NULL ? metadata_check(step->base, step->requirements, error) : OK;
 }
 
+static bool is_of_schema(str action)
+{
+    return str_equal(action, STR("add-schema")) || str_equal(action, STR("set-current-schema")) ||
+           str_equal(action, STR("upgrade-format-version"));
+}
+
+/* A new reference. Specs, sort orders and snapshots are judged by the current schema, and some clients
+ * say which that is at the end of the list that makes a table: here it comes first. */
+static json_t *first_updates(const json_t *updates)
+{
+    json_t *ordered = json_array();
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < json_array_size(updates); i++) {
+            json_t *update = json_array_get(updates, i);
+            if (is_of_schema(document_text(update, "action")) == (pass == 0)) {
+                document_append(ordered, json_incref(update));
+            }
+        }
+    }
+    return ordered;
+}
+
 MUST_USE static err step_apply(struct catalog_local *local, struct arena *arena, struct step *step,
                                struct error *error)
 {
@@ -125,7 +147,8 @@ MUST_USE static err step_apply(struct catalog_local *local, struct arena *arena,
     if (location.data == NULL) {
         return error_memory(error);
     }
-    return metadata_create_from_updates(step->updates, location, local->seam, &step->after, error);
+    json_auto_t *updates = first_updates(step->updates);
+    return metadata_create_from_updates(updates, location, local->seam, &step->after, error);
 }
 
 MUST_USE static err step_write(struct catalog_local *local, struct arena *arena, struct step *step,
