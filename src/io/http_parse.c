@@ -232,7 +232,7 @@ void http_parse_begin(struct http_connection *connection)
 
 /* ---- what llhttp refused ---- */
 
-/* Is the first line that of a request with a method that nobody knows? */
+/* Is the first line, as far as it has come, that of a request with a method that nobody knows? */
 static bool method_is_token(const char line[HTTP_LINE_START_SIZE])
 {
     size_t at = 0;
@@ -241,8 +241,14 @@ static bool method_is_token(const char line[HTTP_LINE_START_SIZE])
             line[at] == '-' || line[at] == '_')) {
         at++;
     }
-    return at > 0 && at + 1 < HTTP_LINE_START_SIZE && line[at] == ' ' &&
-           (line[at + 1] == '/' || line[at + 1] == '*' || line[at + 1] == 'h');
+    if (at == 0 || at + 1 >= HTTP_LINE_START_SIZE) {
+        return false;
+    }
+    if (line[at] == 0) {
+        return true;
+    }
+    char next = line[at + 1];
+    return line[at] == ' ' && (next == 0 || next == '/' || next == '*' || next == 'h');
 }
 
 static void refuse_transfer_encoding(struct http_connection *connection)

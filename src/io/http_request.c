@@ -50,12 +50,12 @@ void http_request_end(struct http_request *request)
 {
     struct http_loop *loop = request->loop;
     struct http_server *server = loop->server;
-    if (request->seen) {
-        server->handlers.gone(server->handlers.context, request);
-        atomic_fetch_sub_explicit(&server->active, 1, memory_order_relaxed);
-    }
     if (request->reserved > 0) {
         atomic_fetch_sub_explicit(&server->bodies_bytes, request->reserved, memory_order_relaxed);
+    }
+    if (request->seen) {
+        server->handlers.gone(server->handlers.context, request);
+        atomic_fetch_sub_explicit(&server->active, 1, memory_order_release);
     }
     arena_destroy(request->answer.arena);
     http_loop_give_arena(loop, request->arena);

@@ -178,10 +178,10 @@ static inline void app_wait(struct app *app, const atomic_int *counter, int want
     pthread_mutex_unlock(&app->lock);
 }
 
-/* Waits until no request is left: a moment after the last `gone`. */
-static inline void app_wait_idle(struct app *app)
+/* Waits until so many requests are left: a moment after the `gone` of the others. */
+static inline void app_wait_active(struct app *app, i64 wanted)
 {
-    for (int looks = 0; http_server_active(app->server) > 0; looks++) {
+    for (int looks = 0; http_server_active(app->server) != wanted; looks++) {
         assert_true(looks < PATIENCE_MS);
         (void)poll(NULL, 0, 1);
     }

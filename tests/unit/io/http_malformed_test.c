@@ -158,7 +158,7 @@ static void malformed_request_never_reaches_the_application(void **state)
         client_ask(app, malformed[index].request, &answer);
     }
     assert_int_equal(atomic_load(&app->completes), 0);
-    app_wait_idle(app);
+    app_wait_active(app, 0);
     assert_int_equal(atomic_load(&app->heads), atomic_load(&app->gones));
 }
 
