@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "table/metadata.h"
 
-#define FIXTURE_NOW ((instant)1790000000000000)
+#define FIXTURE_NOW    ((instant)1790000000000000)
 #define FIXTURE_NOW_MS ((i64)1790000000000)
 
 static inline instant fixture_now(void *self)
@@ -140,8 +140,8 @@ static inline void fixture_apply(struct metadata *metadata, const char *updates)
 }
 
 /* Applying to a copy fails with `wanted` and a message that holds `message`. */
-static inline void fixture_refused(const struct metadata *metadata, err wanted,
-                                   const char *message, const char *updates)
+static inline void fixture_refused(const struct metadata *metadata, err wanted, const char *message,
+                                   const char *updates)
 {
     struct metadata *copy = NULL;
     struct error error = {0};
