@@ -91,6 +91,13 @@ static void members_put(struct members *members, str name, str value)
     }
 }
 
+/* The slice of the value that `token` begins; data NULL when there is none. */
+static str value_slice(struct json_reader *reader, enum json_token token)
+{
+    bool none = token == JSON_TOKEN_INVALID || token == JSON_TOKEN_END;
+    return none ? (str){0} : json_skip(reader, token);
+}
+
 MUST_USE static err members_parse(struct parser *parser, str json, struct members *out_members)
 {
     struct members members = {0};
@@ -102,7 +109,7 @@ MUST_USE static err members_parse(struct parser *parser, str json, struct member
     enum json_token token = json_next(&reader);
     while (token == JSON_TOKEN_NAME) {
         str name = reader.text;
-        str value = json_skip(&reader, json_next(&reader));
+        str value = value_slice(&reader, json_next(&reader));
         if (value.data == NULL) {
             break;
         }
@@ -130,7 +137,7 @@ MUST_USE static err elements_parse(struct parser *parser, str json, str **out_el
     size_t capacity = 0;
     enum json_token token = json_next(&reader);
     for (; token != JSON_TOKEN_ARRAY_END; token = json_next(&reader)) {
-        str element = json_skip(&reader, token);
+        str element = value_slice(&reader, token);
         if (element.data == NULL) {
             return schema_corrupt(parser, "is not JSON");
         }
@@ -414,7 +421,7 @@ err avro_schema_parse(struct arena *arena, str json, const struct avro_type **ou
     /* One look at the whole: that it is JSON, and where it starts behind white space. */
     struct json_reader reader;
     json_reader_init(&reader, json);
-    str whole = utf8_valid(json) ? json_skip(&reader, json_next(&reader)) : (str){0};
+    str whole = utf8_valid(json) ? value_slice(&reader, json_next(&reader)) : (str){0};
     if (whole.data == NULL || json_next(&reader) != JSON_TOKEN_END) {
         return schema_corrupt(&parser, "is not JSON");
     }
