@@ -1,8 +1,14 @@
-# The front door. Every target brings what it needs (tools/setup). `make` alone prints what there is.
+# The front door. Every target brings what it needs by tools/setup. `make` alone prints what there is.
 PREFIX = /usr/local
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## */  make \1\t/p' Makefile
+
+demo: build/lhbox  ## a week of earthquakes into a table, read back by DuckDB and PyIceberg
+	tools/demo
+
+dev: build/lhbox  ## the server in the foreground, its data in lhbox-data/
+	build/lhbox dev
 
 test: setup  ## units in four builds (gcc, clang, sanitizers), oracles, the real binary
 	tools/test
@@ -10,14 +16,20 @@ test: setup  ## units in four builds (gcc, clang, sanitizers), oracles, the real
 test-all: setup  ## test, and what takes long
 	tools/test all
 
+bench: build/lhbox  ## answers a second, roll speed, size and memory, beside the machine's own figures
+	LHBOX=$(CURDIR)/build/lhbox build/venv/bin/python tests/bench/bench.py
+
 lint: setup  ## layers, style, banned calls, format
 	tools/lint
+
+fuzz: setup
+	tools/fuzz
 
 install: build/lhbox  ## the binary to PREFIX/bin (/usr/local)
 	install -D -m 755 build/lhbox $(DESTDIR)$(PREFIX)/bin/lhbox
 
 clean:  ## away with the builds; what tools/setup fetched stays
-	rm -rf build/release build/clang build/asan build/tsan build/results build/lhbox build/*.log
+	rm -rf build/release build/clang build/asan build/tsan build/fuzz build/results build/demo build/lhbox build/*.log
 
 setup:
 	tools/setup
@@ -25,4 +37,4 @@ setup:
 build/lhbox: setup
 	tools/build release
 
-.PHONY: help test test-all lint install clean setup build/lhbox
+.PHONY: help demo dev test test-all bench lint fuzz install clean setup build/lhbox
