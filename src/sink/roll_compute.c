@@ -1,0 +1,262 @@
+#include "base/assert.h"
+#include "sink/attach.h"
+#include "sink/batch.h"
+#include "sink/roll_rows.h"
+
+/* From verified bytes to one computed result: counts, rejects files, data files, the append that may be
+ * sent. A pure function of bytes, schema, partition spec and settings, but for names and times. */
+
+enum { PASS_MIB_MAX = 1024, BATCH_MIB_MAX = 512, FILE_MIB_MAX = 1536 };
+
+static err pass_init(struct rows_pass *pass, const struct metadata *metadata, struct error *error)
+{
+    struct roll *roll = pass->roll;
+    size_t count = pass->plan->batch_count;
+    TRY(attach_parse_unknown(roll->sink.unknown_fields, &pass->schema, &pass->settings, error));
+    TRY(decoder_open(pass->scratch, &pass->schema, &pass->settings, &pass->decoder, error));
+    pass->columns = decoder_columns(pass->decoder, &pass->column_count);
+    if (pass->column_count == 0) {
+        return error_set(error, INVALID, ERROR_UNSUPPORTED_COLUMN_TYPE, "the table has no columns");
+    }
+    TRY(metadata_spec(roll->arena, metadata, &pass->spec, error));
+    TRY(rows_open_partitions(pass, error));
+    pass->unreadable = arena_array(pass->scratch, count, sizeof(*pass->unreadable));
+    pass->counts = (struct plan_counts){
+        .schema_id = pass->schema.id,
+        .spec_id = pass->spec.id,
+        .verdicts = arena_array(roll->arena, count, sizeof(struct ledger_verdict)),
+        .verdict_count = count,
+    };
+    if (pass->unreadable == NULL || pass->counts.verdicts == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        pass->counts.verdicts[i].batch_id = pass->plan->batches[i].batch_id;
+    }
+    return OK;
+}
+
+/* ---- the append ---- */
+
+static err add_entry(struct append *append, const char *key, str value, struct error *error)
+{
+    append->summary[append->summary_count++] = (struct commit_entry){str_from(key), value};
+    return value.data == NULL ? error_memory(error) : OK;
+}
+
+static err summarise(struct roll *roll, const struct roll_plan *plan,
+                     const struct plan_counts *counts, struct append *append, struct error *error)
+{
+    struct arena *arena = roll->arena;
+    const struct ledger_batch *batches = plan->batches;
+    size_t count = plan->batch_count;
+    append->summary = arena_array(arena, 8, sizeof(*append->summary));
+    if (append->summary == NULL) {
+        return error_memory(error);
+    }
+    TRY(add_entry(append, "lakehousebox.sink.id", roll->sink.id, error));
+    str ids = plan_join_ids(arena, batches, count);
+    if (ids.data != NULL) {
+        TRY(add_entry(append, "lakehousebox.sink.batches", ids, error));
+    } else {
+        TRY(add_entry(append, "lakehousebox.sink.batches_ref",
+                      batch_plan_key(arena, roll->sink.id, plan->row.n, plan->row.id), error));
+    }
+    TRY(add_entry(append, "lakehousebox.sink.batches_count", str_format(arena, "%zu", count),
+                  error));
+    TRY(add_entry(append, "lakehousebox.sink.batches_sha256", plan_hash_ids(arena, batches, count),
+                  error));
+    TRY(add_entry(append, "lakehousebox.sink.rows",
+                  str_format(arena, "%lld", (long long)counts->rows_committed), error));
+    TRY(add_entry(append, "lakehousebox.sink.rejected_rows",
+                  str_format(arena, "%lld", (long long)counts->rows_rejected), error));
+    TRY(add_entry(append, "lakehousebox.sink.rolled_at",
+                  time_format_in(arena, seam_now(roll->env->seam)), error));
+    return add_entry(append, "lakehousebox.sink.roll",
+                     str_format(arena, "%lld-%.*s", (long long)plan->row.n, STR_ARG(plan->row.id)),
+                     error);
+}
+
+static err set_property(struct roll *roll, const struct roll_plan *plan, struct append *append,
+                        struct error *error)
+{
+    const struct plan_property property = {.installation = roll->env->installation_id,
+                                           .sink_id = roll->sink.id,
+                                           .n = plan->row.n,
+                                           .id = plan->row.id};
+    append->properties = arena_array(roll->arena, 1, sizeof(*append->properties));
+    if (append->properties == NULL) {
+        return error_memory(error);
+    }
+    append->properties[0] = (struct commit_entry){STR(METADATA_ROLL_PROPERTY),
+                                                  plan_print_property(roll->arena, &property)};
+    append->property_count = 1;
+    return append->properties[0].value.data == NULL ? error_memory(error) : OK;
+}
+
+static err make_result(struct roll *roll, const struct roll_plan *plan,
+                       const struct plan_counts *counts, const struct roll_writer *writer,
+                       struct roll_result *out_result, struct error *error)
+{
+    struct roll_result result = {
+        .counts = *counts,
+        .append = commit_begin(roll->env->seam),
+        .file_paths = arena_array(roll->arena, writer->file_count, sizeof(str)),
+        .file_count = writer->file_count,
+        .written_at = seam_monotonic_us(roll->env->seam),
+    };
+    if (result.file_paths == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < writer->file_count; i++) {
+        result.file_paths[i] = writer->files[i].path;
+    }
+    result.append.files = writer->files;
+    result.append.file_count = writer->file_count;
+    TRY(plan_print_counts(roll->arena, counts, &result.counts_json, error));
+    TRY(summarise(roll, plan, counts, &result.append, error));
+    TRY(set_property(roll, plan, &result.append, error));
+    *out_result = result;
+    return OK;
+}
+
+/* ---- the pass ---- */
+
+/* The plan was never attempted, so that it may be made smaller; the next one takes so many batches. */
+static err split(struct roll *roll, struct roll_plan *plan, size_t fits, const char *reason,
+                 enum roll_step *out_step, struct error *error)
+{
+    assert(plan->row.state == PLAN_OPEN);
+    assert(fits >= 1);
+    roll->batches_max = (i64)fits;
+    return roll_void(roll, plan, reason, NULL, 0, out_step, error);
+}
+
+static err write_rest(struct rows_pass *pass, struct error *error)
+{
+    if (pass->partitioned) {
+        return rows_write_groups(pass, error);
+    }
+    TRY(roll_writer_rows(pass->writer, pass->columns, error));
+    /* void fields only: a tuple of nulls */
+    struct partition_value *values = arena_array(pass->roll->arena, pass->spec.count,
+                                                 sizeof(*values));
+    if (values == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < pass->spec.count; i++) {
+        values[i].is_null = true;
+    }
+    return roll_writer_end(pass->writer, values, error);
+}
+
+static err compute(struct rows_pass *pass, const struct table *table, struct arena *file_scratch,
+                   struct roll_result *out_result, size_t *out_fits, struct error *error)
+{
+    struct roll_writer writer;
+    TRY(pass_init(pass, table->metadata, error));
+    TRY(roll_writer_init(&writer, pass->roll, table, &pass->schema, &pass->spec, file_scratch,
+                         error));
+    pass->writer = &writer;
+    enum rows_end end = ROWS_DONE;
+    TRY(rows_run(pass, &end, out_fits, error));
+    if (end == ROWS_SPLIT) {
+        return OK;
+    }
+    *out_fits = 0;
+    if (pass->counts.rows_committed > 0) {
+        TRY(write_rest(pass, error));
+    }
+    return make_result(pass->roll, pass->plan, &pass->counts, &writer, out_result, error);
+}
+
+err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
+                 const struct roll_bytes *bytes, struct roll_result *out_result,
+                 enum roll_step *out_step, struct error *error)
+{
+    struct arena *scratch AUTO_ARENA = arena_create((size_t)PASS_MIB_MAX * MIB);
+    struct arena *batch_scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
+    struct arena *file_scratch AUTO_ARENA = arena_create((size_t)FILE_MIB_MAX * MIB);
+    struct rows_pass pass = {
+        .roll = roll,
+        .plan = plan,
+        .segments = bytes->segments,
+        .scratch = scratch,
+        .batch_scratch = batch_scratch,
+    };
+    TRY(metadata_schema(roll->arena, table->metadata, &pass.schema, error));
+    size_t fits = 0;
+    struct error told = {0};
+    err computed = compute(&pass, table, file_scratch, out_result, &fits, &told);
+    bool smaller = plan->row.state == PLAN_OPEN && plan->batch_count > 1;
+    plan->row.tried = true;
+    *out_step = STEP_GO;
+    if (computed == LIMIT && smaller) {
+        return split(roll, plan, plan->batch_count / 2, "too_large", out_step, error);
+    }
+    if (computed != OK) {
+        return error_set(error, computed, told.code, "%s", told.message);
+    }
+    return fits == 0 ? OK : split(roll, plan, fits, "partitions", out_step, error);
+}
+
+/* ---- rejects files after the commit (O18) ---- */
+
+static err rejects_differ(struct roll *roll, const struct ledger_batch *batch, i32 schema_id,
+                          bool *out_differ, struct error *error)
+{
+    struct store_object head = {0};
+    struct error told = {0};
+    str key = batch_rejects_key(roll->arena, roll->sink.id, batch->batch_id);
+    err found = store_head(&roll->env->warehouse->files, roll->arena, key, &head, &told);
+    if (found != OK && found != NOT_FOUND) {
+        return error_set(error, found, told.code, "%s", told.message);
+    }
+    str wanted = str_format(roll->arena, "%d", schema_id);
+    *out_differ = found == NOT_FOUND ||
+                  !str_equal(store_meta_value(&head.meta, STR("schema-id")), wanted);
+    return OK;
+}
+
+/* One batch again under the committed schema; its rows go nowhere. */
+static err mend_batch(struct roll *roll, const struct roll_plan *plan, size_t index,
+                      const struct table *table, i32 schema_id, struct error *error)
+{
+    struct arena *scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
+    struct arena *batch_scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
+    struct roll_plan one = {.row = plan->row, .batches = &plan->batches[index], .batch_count = 1};
+    str segment;
+    str reason;
+    TRY(roll_read_batch(roll->env, scratch, one.batches, &segment, &reason, error));
+    struct rows_pass pass = {
+        .roll = roll,
+        .plan = &one,
+        .segments = &segment,
+        .scratch = scratch,
+        .batch_scratch = batch_scratch,
+    };
+    TRY(metadata_schema_by_id(roll->arena, table->metadata, schema_id, &pass.schema, error));
+    TRY(pass_init(&pass, table->metadata, error));
+    enum rows_end end = ROWS_DONE;
+    size_t fits = 0;
+    return rows_run(&pass, &end, &fits, error);
+}
+
+err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan, const struct table *table,
+                      struct error *error)
+{
+    struct plan_counts counts = {0};
+    TRY(plan_parse_counts(roll->arena, plan->row.counts, plan->batches, plan->batch_count, &counts,
+                          error));
+    for (size_t i = 0; i < plan->batch_count; i++) {
+        bool differ = false;
+        if (counts.verdicts[i].rows_rejected == 0) {
+            continue;
+        }
+        TRY(rejects_differ(roll, &plan->batches[i], counts.schema_id, &differ, error));
+        if (differ) {
+            TRY(mend_batch(roll, plan, i, table, counts.schema_id, error));
+        }
+    }
+    return OK;
+}

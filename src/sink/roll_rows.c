@@ -1,0 +1,343 @@
+#include "sink/roll_rows.h"
+
+#include "base/assert.h"
+#include "sink/batch.h"
+
+enum {
+    REJECTS_BYTES_MAX = 256 * 1024 * 1024,
+    RECORD_BYTES_MAX = 128 * 1024,
+    ROWS_KEPT_IN_COLUMNS = 4096, /* of a partitioned pass, which needs only the last */
+};
+
+/* ---- recording ---- */
+
+static struct reject_batch describe(const struct rows_pass *pass, size_t batch)
+{
+    return (struct reject_batch){
+        .batch_id = pass->plan->batches[batch].batch_id,
+        .received_at = pass->plan->batches[batch].received_at,
+        .schema_id = pass->schema.id,
+        .mapping_version = -1,
+    };
+}
+
+static size_t utf8_cut(str text, size_t size)
+{
+    while (size > 0 && size < text.size && ((u8)text.data[size] & 0xC0) == 0x80) {
+        size--;
+    }
+    return size;
+}
+
+/* The API shows a long row cut, as a JSON string. */
+static void keep_recent(struct rows_pass *pass, const struct reject_batch *batch,
+                        const struct reject_row *row)
+{
+    buf *slot = &pass->recent[pass->recent_next % PLAN_RECENT_MAX];
+    pass->recent_next++;
+    if (slot->arena == NULL || !buf_ok(slot)) {
+        *slot = buf_create(pass->roll->arena, KIB, RECORD_BYTES_MAX);
+    }
+    buf_truncate(slot, 0);
+    struct reject_row shown = *row;
+    buf cut = {0};
+    if (row->data.size > ROWS_RECENT_DATA_MAX) {
+        cut = buf_create(pass->batch_scratch, 2 * ROWS_RECENT_DATA_MAX, RECORD_BYTES_MAX);
+        buf_append_json_string(&cut,
+                               str_slice(row->data, 0, utf8_cut(row->data, ROWS_RECENT_DATA_MAX)));
+        shown.data = buf_str(&cut);
+    }
+    reject_record(slot, batch, &shown);
+    if (slot->size > 0 && slot->data[slot->size - 1] == '\n') {
+        buf_truncate(slot, slot->size - 1);
+    }
+}
+
+static err record(struct rows_pass *pass, size_t batch, const struct reject_row *row, i64 rows,
+                  struct error *error)
+{
+    const struct reject_batch described = describe(pass, batch);
+    reject_record(&pass->rejects, &described, row);
+    if (!buf_ok(&pass->rejects)) {
+        return error_memory(error);
+    }
+    keep_recent(pass, &described, row);
+    pass->counts.reasons[row->hits[0].reason] += rows;
+    pass->counts.verdicts[batch].rows_rejected += rows;
+    return OK;
+}
+
+static err reject_group_row(struct rows_pass *pass, size_t batch, i64 index, str line,
+                            struct error *error)
+{
+    const struct reject_hit hit = {
+        .reason = REJECT_PARTITION_LIMIT,
+        .detail = STR("the batch spreads over more than 2000 partitions"),
+    };
+    const struct reject_row row = {.row = index, .hits = &hit, .hit_count = 1, .data = line};
+    return record(pass, batch, &row, 1, error);
+}
+
+static err reject_whole(struct rows_pass *pass, size_t batch, struct error *error)
+{
+    const struct reject_hit hit = {
+        .reason = REJECT_BATCH_UNREADABLE,
+        .detail = STR("the stored batch is not one JSON value a line"),
+    };
+    const struct reject_row row = {.row = -1, .hits = &hit, .hit_count = 1};
+    return record(pass, batch, &row, pass->plan->batches[batch].rows, error);
+}
+
+/* ---- lines ---- */
+
+static err take_row(struct rows_pass *pass, size_t batch, i64 index, str line, struct error *error)
+{
+    if (pass->partitioned) {
+        u32 group = 0;
+        TRY(rows_find_group(pass, &group, error));
+        if (pass->columns[0].count >= ROWS_KEPT_IN_COLUMNS) {
+            decoder_clear(pass->decoder);
+        }
+        if (pass->groups[group].refused) {
+            return reject_group_row(pass, batch, index, line, error);
+        }
+        TRY(rows_keep_line(pass, line, batch, group, error));
+    } else if (pass->writer == NULL) {
+        decoder_clear(pass->decoder);
+    } else if (roll_writer_wants(pass->writer, pass->columns, pass->column_count)) {
+        TRY(roll_writer_rows(pass->writer, pass->columns, error));
+        decoder_clear(pass->decoder);
+    }
+    pass->counts.verdicts[batch].rows_committed++;
+    return OK;
+}
+
+static err take_line(struct rows_pass *pass, size_t batch, i64 index, str line,
+                     enum rows_end *out_end, struct error *error)
+{
+    struct decode_result result = {0};
+    TRY(decode_line(pass->decoder, line, pass->plan->batches[batch].ingest_ts, &result, error));
+    switch (result.verdict) {
+    case DECODE_ROW:
+        return take_row(pass, batch, index, line, error);
+    case DECODE_REJECT: {
+        const struct reject_row row = {
+            .row = index,
+            .hits = result.hits,
+            .hit_count = result.hit_count,
+            .did_you_mean = result.did_you_mean,
+            .data = line,
+        };
+        return record(pass, batch, &row, 1, error);
+    }
+    case DECODE_EMPTY:
+        return OK;
+    case DECODE_UNREADABLE:
+        pass->unreadable[batch] = true;
+        *out_end = ROWS_RESTART;
+        return OK;
+    }
+    return OK;
+}
+
+static err take_lines(struct rows_pass *pass, size_t batch, enum rows_end *out_end,
+                      struct error *error)
+{
+    str rest = pass->segments[batch];
+    i64 index = 0;
+    bool more = true;
+    while (more && *out_end == ROWS_DONE) {
+        const char *end = rest.size == 0 ? NULL : memchr(rest.data, '\n', rest.size);
+        size_t size = end == NULL ? rest.size : (size_t)(end - rest.data);
+        TRY(take_line(pass, batch, index, str_slice(rest, 0, size), out_end, error));
+        more = end != NULL;
+        rest = more ? str_slice(rest, size + 1, rest.size) : rest;
+        index++;
+    }
+    return OK;
+}
+
+/* Every stored row is now either a row or a reject: the books hang on it (I13). */
+static err check_count(const struct rows_pass *pass, size_t batch, struct error *error)
+{
+    const struct ledger_verdict *verdict = &pass->counts.verdicts[batch];
+    i64 rows = pass->plan->batches[batch].rows;
+    if (verdict->rows_committed + verdict->rows_rejected != rows) {
+        return error_set(error, CORRUPT, ERROR_INTERNAL, "batch %.*s has %lld rows, %lld expected",
+                         STR_ARG(verdict->batch_id),
+                         (long long)(verdict->rows_committed + verdict->rows_rejected),
+                         (long long)rows);
+    }
+    return OK;
+}
+
+err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, struct error *error)
+{
+    arena_reset(pass->batch_scratch);
+    pass->rejects = buf_create(pass->batch_scratch, KIB, REJECTS_BYTES_MAX);
+    *out_end = ROWS_DONE;
+    if (pass->unreadable[batch]) {
+        return reject_whole(pass, batch, error);
+    }
+    TRY(take_lines(pass, batch, out_end, error));
+    return *out_end == ROWS_DONE ? check_count(pass, batch, error) : OK;
+}
+
+/* ---- batches ---- */
+
+static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error)
+{
+    const struct ledger_batch *row = &pass->plan->batches[batch];
+    const struct store *files = &pass->roll->env->warehouse->files;
+    str key = batch_rejects_key(pass->batch_scratch, pass->roll->sink.id, row->batch_id);
+    if (key.data == NULL) {
+        return error_memory(error);
+    }
+    if (pass->rejects.size > 0) {
+        struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 1};
+        meta.entries[0] = (struct store_meta_entry){
+            STR("schema-id"), str_format(pass->batch_scratch, "%d", pass->schema.id)};
+        return store_put(files, key, buf_str(&pass->rejects), &meta, error);
+    }
+    /* A file of an earlier try or plan applies no more. */
+    bool stale = pass->plan->row.tried || row->retried;
+    return stale ? store_remove(files, key, error) : OK;
+}
+
+static void pass_restart(struct rows_pass *pass)
+{
+    for (size_t i = 0; i < pass->plan->batch_count; i++) {
+        pass->counts.verdicts[i].rows_committed = 0;
+        pass->counts.verdicts[i].rows_rejected = 0;
+    }
+    memset(pass->counts.reasons, 0, sizeof(pass->counts.reasons));
+    pass->recent_next = 0;
+    pass->line_count = 0;
+    for (size_t i = 0; i < pass->group_count; i++) {
+        pass->groups[i].rows = 0;
+    }
+    decoder_clear(pass->decoder);
+    if (pass->writer != NULL) {
+        pass->writer->parquet = NULL; /* its bytes were in scratch, and in no store */
+    }
+}
+
+static err judge_partitions(struct rows_pass *pass, size_t batch, enum rows_end *out_end,
+                            size_t *out_fits, struct error *error)
+{
+    if (batch == 0 && pass->group_count > ROWS_PARTITIONS_MAX && !pass->limited) {
+        pass->limited = true;
+        *out_end = ROWS_RESTART;
+        return rows_refuse_smallest(pass, error);
+    }
+    if (batch > 0 && pass->group_count > ROWS_PARTITIONS_FULL &&
+        pass->plan->row.state == PLAN_OPEN) {
+        *out_end = ROWS_SPLIT;
+        *out_fits = batch;
+    }
+    return OK;
+}
+
+static err run_once(struct rows_pass *pass, enum rows_end *out_end, size_t *out_fits,
+                    struct error *error)
+{
+    *out_end = ROWS_DONE;
+    for (size_t i = 0; i < pass->plan->batch_count; i++) {
+        TRY(roll_keep_lease(pass->roll, error));
+        TRY(rows_batch(pass, i, out_end, error));
+        if (*out_end == ROWS_DONE && pass->partitioned) {
+            TRY(judge_partitions(pass, i, out_end, out_fits, error));
+        }
+        if (*out_end != ROWS_DONE) {
+            return OK;
+        }
+        TRY(put_rejects(pass, i, error));
+    }
+    return OK;
+}
+
+static void sum_up(struct rows_pass *pass)
+{
+    for (size_t i = 0; i < pass->plan->batch_count; i++) {
+        pass->counts.rows_committed += pass->counts.verdicts[i].rows_committed;
+        pass->counts.rows_rejected += pass->counts.verdicts[i].rows_rejected;
+    }
+    i64 first = num_max_i64(0, pass->recent_next - PLAN_RECENT_MAX);
+    for (i64 i = first; i < pass->recent_next; i++) {
+        const buf *slot = &pass->recent[i % PLAN_RECENT_MAX];
+        if (buf_ok(slot) && slot->size > 0) {
+            pass->counts.recent[pass->counts.recent_count++] = buf_str(slot);
+        }
+    }
+}
+
+err rows_run(struct rows_pass *pass, enum rows_end *out_end, size_t *out_fits, struct error *error)
+{
+    assert(pass->plan->batch_count > 0);
+    /* Each restart knows one more unreadable batch, or the partitions: this ends. */
+    size_t restarts_max = pass->plan->batch_count + 2;
+    *out_end = ROWS_RESTART;
+    for (size_t i = 0; i < restarts_max && *out_end == ROWS_RESTART; i++) {
+        pass_restart(pass);
+        TRY(run_once(pass, out_end, out_fits, error));
+    }
+    assert(*out_end != ROWS_RESTART);
+    if (*out_end == ROWS_DONE) {
+        sum_up(pass);
+    }
+    return OK;
+}
+
+/* ---- one file per partition value ---- */
+
+/* Lines in order of their groups, and within a group as they came: a counting sort of indexes. */
+static err sort_lines(struct rows_pass *pass, u32 **out_order, u32 **out_ends, struct error *error)
+{
+    u32 *order = arena_array(pass->scratch, pass->line_count, sizeof(*order));
+    u32 *ends = arena_array(pass->scratch, pass->group_count, sizeof(*ends));
+    if (order == NULL || ends == NULL) {
+        return error_memory(error);
+    }
+    u32 begin = 0;
+    for (size_t i = 0; i < pass->group_count; i++) {
+        ends[i] = begin;
+        begin += (u32)pass->groups[i].rows;
+    }
+    for (size_t i = 0; i < pass->line_count; i++) {
+        order[ends[pass->lines[i].group]++] = (u32)i;
+    }
+    *out_order = order;
+    *out_ends = ends;
+    return OK;
+}
+
+static err write_line(struct rows_pass *pass, const struct rows_line *line, struct error *error)
+{
+    struct decode_result result = {0};
+    TRY(decode_line(pass->decoder, (str){line->data, line->size},
+                    pass->plan->batches[line->batch].ingest_ts, &result, error));
+    assert(result.verdict == DECODE_ROW);
+    if (roll_writer_wants(pass->writer, pass->columns, pass->column_count)) {
+        TRY(roll_writer_rows(pass->writer, pass->columns, error));
+        decoder_clear(pass->decoder);
+    }
+    return OK;
+}
+
+err rows_write_groups(struct rows_pass *pass, struct error *error)
+{
+    u32 *order = NULL;
+    u32 *ends = NULL;
+    TRY(sort_lines(pass, &order, &ends, error));
+    decoder_clear(pass->decoder);
+    for (size_t i = 0; i < pass->group_count; i++) {
+        TRY(roll_keep_lease(pass->roll, error));
+        for (u32 at = ends[i] - (u32)pass->groups[i].rows; at < ends[i]; at++) {
+            TRY(write_line(pass, &pass->lines[order[at]], error));
+        }
+        TRY(roll_writer_rows(pass->writer, pass->columns, error));
+        decoder_clear(pass->decoder);
+        TRY(roll_writer_end(pass->writer, pass->groups[i].values, error));
+    }
+    return OK;
+}
