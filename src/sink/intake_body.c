@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { DETAIL_ROOM = 96, FIRST_CAPACITY = 4 * KIB, REFUSED_FIRST = 16 };
+enum { FIRST_CAPACITY = 4 * KIB, REFUSED_FIRST = 16 };
 
 struct intake_limits intake_limits_default(void)
 {
@@ -246,21 +246,21 @@ static const char *kind_text(enum json_kind kind)
 }
 
 static str detail_print(const struct intake_limits *limits, const struct intake_refused *refused,
-                        enum reject_reason reason, char out[DETAIL_ROOM])
+                        enum reject_reason reason, char out[INTAKE_DETAIL_ROOM])
 {
     int size = 0;
     if (reason == REJECT_NOT_AN_OBJECT) {
-        size = snprintf(out, DETAIL_ROOM, "%s is no object", kind_text(refused->kind));
+        size = snprintf(out, INTAKE_DETAIL_ROOM, "%s is no object", kind_text(refused->kind));
     } else if (reason == REJECT_ROW_TOO_LARGE) {
-        size = snprintf(out, DETAIL_ROOM, "%zu bytes, the limit is %lld", refused->bytes.size,
-                        (long long)limits->row_bytes_max);
+        size = snprintf(out, INTAKE_DETAIL_ROOM, "%zu bytes, the limit is %lld",
+                        refused->bytes.size, (long long)limits->row_bytes_max);
     } else if (reason == REJECT_TOO_DEEP) {
-        size = snprintf(out, DETAIL_ROOM, "%d levels, the limit is %lld", refused->depth,
+        size = snprintf(out, INTAKE_DETAIL_ROOM, "%d levels, the limit is %lld", refused->depth,
                         (long long)limits->row_depth_max);
     } else {
-        size = snprintf(out, DETAIL_ROOM, "byte %zu is not UTF-8", refused->utf8_at);
+        size = snprintf(out, INTAKE_DETAIL_ROOM, "byte %zu is not UTF-8", refused->utf8_at);
     }
-    assert(size > 0 && size < DETAIL_ROOM);
+    assert(size > 0 && size < INTAKE_DETAIL_ROOM);
     return (str){out, (size_t)size};
 }
 
@@ -270,7 +270,7 @@ void intake_body_print_reasons(const struct intake_body *body, buf *out)
     for (size_t i = 0; i < body->refused_count && i < INTAKE_REASONS_SHOWN; i++) {
         const struct intake_refused *refused = &body->refused[i];
         enum reject_reason reasons[INTAKE_REFUSALS] = {0};
-        char detail[DETAIL_ROOM];
+        char detail[INTAKE_DETAIL_ROOM];
         size_t count = refused_reasons(&body->limits, refused, reasons);
         assert(count > 0);
         buf_append_format(out, "%s{\"row\":%lld,\"reason\":\"%.*s\",\"detail\":", i > 0 ? "," : "",
@@ -300,19 +300,27 @@ str intake_body_refused_reasons(const struct intake_body *body)
     return buf_ok(&out) ? buf_str(&out) : (str){NULL, 0};
 }
 
+size_t intake_body_hits(const struct intake_body *body, const struct intake_refused *refused,
+                        struct reject_hit hits[INTAKE_REFUSALS],
+                        char details[INTAKE_REFUSALS][INTAKE_DETAIL_ROOM])
+{
+    enum reject_reason reasons[INTAKE_REFUSALS] = {0};
+    size_t count = refused_reasons(&body->limits, refused, reasons);
+    for (size_t i = 0; i < count; i++) {
+        hits[i] = (struct reject_hit){.reason = reasons[i]};
+        hits[i].detail = detail_print(&body->limits, refused, reasons[i], details[i]);
+    }
+    return count;
+}
+
 void intake_body_print_rejects(const struct intake_body *body, const struct reject_batch *batch,
                                buf *out)
 {
     for (size_t i = 0; i < body->refused_count; i++) {
         const struct intake_refused *refused = &body->refused[i];
-        enum reject_reason reasons[INTAKE_REFUSALS] = {0};
-        struct reject_hit hits[INTAKE_REFUSALS] = {0};
-        char details[INTAKE_REFUSALS][DETAIL_ROOM];
-        size_t count = refused_reasons(&body->limits, refused, reasons);
-        for (size_t j = 0; j < count; j++) {
-            hits[j].reason = reasons[j];
-            hits[j].detail = detail_print(&body->limits, refused, reasons[j], details[j]);
-        }
+        struct reject_hit hits[INTAKE_REFUSALS];
+        char details[INTAKE_REFUSALS][INTAKE_DETAIL_ROOM];
+        size_t count = intake_body_hits(body, refused, hits, details);
         reject_record(
             out, batch,
             &(struct reject_row){

@@ -17,6 +17,7 @@
 enum {
     INTAKE_REFUSALS = 4, /* the reasons from REJECT_NOT_AN_OBJECT to REJECT_INVALID_UTF8 */
     INTAKE_REASONS_SHOWN = 20,
+    INTAKE_DETAIL_ROOM = 96,
 };
 
 struct intake_limits {
@@ -69,6 +70,10 @@ struct sha256 intake_body_hash(const struct intake_body *body);
 void intake_body_print_reasons(const struct intake_body *body, buf *out);
 /* {"not_an_object":2}; data NULL when nothing was refused or the arena is full. */
 str intake_body_refused_reasons(const struct intake_body *body);
+/* All that is wrong with a refused element; the details are printed into `details`. Returns how many. */
+size_t intake_body_hits(const struct intake_body *body, const struct intake_refused *refused,
+                        struct reject_hit hits[INTAKE_REFUSALS],
+                        char details[INTAKE_REFUSALS][INTAKE_DETAIL_ROOM]);
 /* The lines of the intake rejects file. */
 void intake_body_print_rejects(const struct intake_body *body, const struct reject_batch *batch,
                                buf *out);

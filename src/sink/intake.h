@@ -1,0 +1,88 @@
+/* intake: from an HTTP request to an accepted batch (exactly-once step 1).
+ *
+ *   head       intake_authenticate, intake_begin       http thread, never blocks
+ *   body       intake_send_body, per piece             http thread
+ *   complete   intake_send_complete                    hands the send to a worker
+ *   known id?  one read of the ledger                  worker
+ *   group      what waits for a sink while a PUT of it is in flight becomes ONE object
+ *   PUT        rejects files, then the object          worker, durable
+ *   ledger     one transaction for the group           worker
+ *   answer     the callback given at the beginning     worker
+ *
+ * Object first, row second, answer third (I1). Send keys are looked up in memory; whoever changes a sink
+ * calls intake_notify_sink. A send belongs to the http thread until it is complete, then to the intake. */
+#ifndef LHBOX_SINK_INTAKE_H
+#define LHBOX_SINK_INTAKE_H
+
+#include "sink/intake_body.h"
+#include "sink/ledger.h"
+#include "sink/warehouse.h"
+
+struct intake;
+struct intake_sink;
+struct intake_send;
+
+struct intake_options {
+    const struct db *db;
+    const struct seam *seam;
+    const struct warehouses *warehouses;
+    struct intake_limits limits;
+    i32 workers;                 /* 8 */
+    i32 queue_max;               /* sends on their way; 4,096 */
+    i32 waits_max;               /* sends parked for their commit; 10,000 */
+    i64 dry_run_rows_max;        /* 1,000 */
+    i32 failures_per_minute_max; /* refused keys of one address; 60 */
+    /* Called after batches of a sink were accepted; may be NULL. Must not block. */
+    void (*accepted)(void *context, str sink_id);
+    void *accepted_context;
+};
+struct intake_options intake_options_default(void);
+
+/* Registers the node, reads the sinks, starts the workers. */
+MUST_USE err intake_open(struct arena *arena, const struct intake_options *options,
+                         struct intake **out_intake, struct error *error);
+/* Answers what is left with `draining` and ends the threads. No send may begin any more. */
+void intake_close(struct intake *intake);
+
+/* What every new send is refused with (disk_low, draining); ERROR_NONE: nothing. */
+void intake_refuse(struct intake *intake, enum error_code code);
+/* A sink was made, changed or deleted: reads it again. Blocking. */
+void intake_notify_sink(struct intake *intake, str sink_id);
+/* Batches of the sink became final: looks after the sends that wait for that. Does not block. */
+void intake_notify_committed(struct intake *intake, str sink_id);
+
+/* ---- one send ---- */
+
+/* What became of a send; its slices are good during the call. */
+struct intake_answer {
+    int status;                       /* of `body` or `batch` */
+    str body;                         /* JSON */
+    const struct ledger_batch *batch; /* not NULL: the answer is this batch's status */
+    const struct error *error;        /* not NULL: refused, and nothing else is set */
+};
+/* Called exactly once for each completed send, on whatever thread. */
+typedef void (*intake_answered)(void *context, const struct intake_answer *answer);
+
+/* DENIED with bad_key (no such sink, no key or a wrong one: all alike), send_only (an API key), sink_deleted,
+ * or BUSY with rate_limited. `authorization` may have data NULL. */
+MUST_USE err intake_authenticate(struct intake *intake, str sink_id, str authorization, str peer,
+                                 struct intake_sink **out_sink, struct error *error);
+
+struct intake_request {
+    str batch_id;       /* the Idempotency-Key header; data NULL: none */
+    i64 content_length; /* -1: chunked */
+    enum intake_mode { INTAKE_ACCEPT, INTAKE_DRY_RUN } mode;
+    i64 wait_us; /* answer when the batch is final, or after this long; 0: at once */
+    intake_answered answered;
+    void *context;
+};
+/* Checks id, length and the state of the service. */
+MUST_USE err intake_begin(struct intake *intake, struct intake_sink *sink,
+                          const struct intake_request *request, struct intake_send **out_send,
+                          struct error *error);
+/* After a failure the send is still to be dropped. */
+MUST_USE err intake_send_body(struct intake_send *send, str piece, struct error *error);
+void intake_send_complete(struct intake_send *send);
+void intake_send_drop(struct intake_send *send); /* instead of completing it */
+
+#endif
