@@ -37,6 +37,7 @@ struct app {
     struct http_request *parked[PARKED_MAX];
     size_t parked_count;
     atomic_int heads;
+    atomic_int pieces;
     atomic_int completes;
     atomic_int gones;
     atomic_llong body_bytes;
@@ -85,6 +86,7 @@ static inline err app_body(void *context, struct http_request *request, str piec
 {
     struct app *app = context;
     atomic_fetch_add(&app->body_bytes, (long long)piece.size);
+    app_count(app, &app->pieces);
     if (str_equal(http_request_path(request), STR("/cut"))) {
         (void)app_answer(request, 400, STR("{\"cut\":true}"));
         return INVALID;

@@ -435,7 +435,7 @@ static void bodies_over_the_budget_of_all_are_503(void **state)
     *state = app;
     int held = client_connect(app);
     client_send(held, STR("POST /echo HTTP/1.1\r\n" H "Content-Length: 900\r\n\r\na"));
-    app_wait(app, &app->heads, 1);
+    app_wait(app, &app->pieces, 1);
     client_ask(app, STR("POST /echo HTTP/1.1\r\n" H "Content-Length: 200\r\n\r\n"), &answer);
     assert_int_equal(answer.status, 503);
     assert_true(body_has("\"overloaded\""));
