@@ -518,12 +518,11 @@ static void group_answer(struct intake_group *group)
     for (size_t i = 0; i < group->count; i++) {
         any = any || (group->items[i].outcome == ACCEPT_NEW && has_rows(group->sends[i]));
     }
-    /* The sends are gone once they are answered. */
-    for (size_t i = 0; i < group->count; i++) {
-        item_answer(group, group->sends[i], &group->items[i]);
-    }
     if (any && options->accepted != NULL) {
         options->accepted(options->accepted_context, group->sink->id);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        item_answer(group, group->sends[i], &group->items[i]);
     }
 }
 
