@@ -161,9 +161,8 @@ MUST_USE static err inflate_all(z_stream *stream, buf *out, size_t size_max, str
             return decompress_corrupt(error, "deflate", "is too large");
         }
         if (status == Z_STREAM_END) {
-            return stream->avail_in == 0
-                       ? OK
-                       : decompress_corrupt(error, "deflate", "has bytes behind its end");
+            /* Some Avro writers leave parts of zlib's own trailer behind the end. */
+            return OK;
         }
         if (status == Z_MEM_ERROR) {
             return error_memory(error);

@@ -3,7 +3,7 @@
  * A compressor keeps its library context from block to block (its memory is the library's, not an
  * arena's) and is closed by its owner, one thread at a time. Decompressing never gives more than
  * the size asked for, whatever the block claims of itself: a block that wants more, or is not whole,
- * or has bytes behind its end, is CORRUPT. Fails with LIMIT when the arena or buffer is full. */
+ * is CORRUPT. Fails with LIMIT when the arena or buffer is full. */
 #ifndef LHBOX_FORMAT_COMPRESS_H
 #define LHBOX_FORMAT_COMPRESS_H
 
