@@ -350,6 +350,7 @@ err catalog_space_from_json(struct arena *arena, const json_t *parts, str *out_n
                              "namespace: its parts must be strings");
         }
         str text = {json_string_value(part), json_string_length(part)};
+        /* A separator inside would make two parts of one. */
         TRY(catalog_check_name(text, error));
         if (i > 0) {
             buf_append_byte(&name, CATALOG_NAMESPACE_SEPARATOR);

@@ -20,7 +20,7 @@ u64 catalog_lock_key(struct table_name name)
 
 /* ---- names ---- */
 
-err catalog_check_name(str name, struct error *error)
+static bool is_name(str name)
 {
     bool slashes = true;
     bool control = false;
@@ -28,7 +28,12 @@ err catalog_check_name(str name, struct error *error)
         slashes = slashes && name.data[i] == '/';
         control = control || (u8)name.data[i] < 0x20 || name.data[i] == 0x7f;
     }
-    if (slashes || control || name.size > CATALOG_NAME_BYTES_MAX || !utf8_valid(name)) {
+    return !slashes && !control && name.size <= CATALOG_NAME_BYTES_MAX && utf8_valid(name);
+}
+
+err catalog_check_name(str name, struct error *error)
+{
+    if (!is_name(name)) {
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
                          "a name is 1 to %d bytes of UTF-8 without control characters",
                          CATALOG_NAME_BYTES_MAX);
@@ -41,16 +46,16 @@ err catalog_check_namespace(str namespace_name, struct error *error)
     str rest = namespace_name;
     str part;
     int parts = 0;
-    size_t used = 0;
+    bool names = true;
     while (str_next(&rest, CATALOG_NAMESPACE_SEPARATOR, &part)) {
-        TRY(catalog_check_name(part, error));
-        used += part.size + (parts > 0 ? 1 : 0);
+        names = names && is_name(part);
         parts++;
     }
-    if (parts == 0 || parts > CATALOG_NAMESPACE_PARTS_MAX || used != namespace_name.size) {
+    if (!names || parts == 0 || parts > CATALOG_NAMESPACE_PARTS_MAX) {
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
-                         "a namespace has 1 to %d parts, none of them empty",
-                         CATALOG_NAMESPACE_PARTS_MAX);
+                         "a namespace has 1 to %d parts, each a name of 1 to %d bytes of UTF-8 "
+                         "without control characters",
+                         CATALOG_NAMESPACE_PARTS_MAX, CATALOG_NAME_BYTES_MAX);
     }
     return OK;
 }
