@@ -38,8 +38,8 @@ static void recover_plan(const struct roll_env *env, str sink_id, struct recover
     }
 }
 
-static void recover_sink(const struct roll_env *env, const struct ledger_sink *sink,
-                         struct recover_report *report)
+void recover_sink(const struct roll_env *env, const struct ledger_sink *sink,
+                  struct recover_report *report)
 {
     report->sinks++;
     if (!is_half_done(sink)) {

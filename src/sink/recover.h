@@ -16,6 +16,9 @@ struct recover_report {
     i64 deleted; /* sinks whose delete was finished */
 };
 
+/* One sink: its live plan is settled, its half-done delete goes on. */
+void recover_sink(const struct roll_env *env, const struct ledger_sink *sink,
+                  struct recover_report *report);
 /* A sink that cannot be settled now does not stop the others; its error is its last_error. */
 MUST_USE err recover_sinks(const struct roll_env *env, struct recover_report *out_report,
                            struct error *error);

@@ -1,0 +1,229 @@
+#include "base/log.h"
+#include "server/roller_private.h"
+
+/* The tick: which sink is due now, and until when may it sleep. */
+
+enum { TICK_SECONDS = 10, RUNNING_SECONDS = 60, PAGE = 100, ID_ROOM = ROLLER_ID_MAX };
+#define LOOK_APART_US   ((i64)50 * 1000) /* of one sink that is touched again and again */
+#define LEDGER_AGAIN_US TIME_SECOND_US
+
+struct tick {
+    struct roller *roller;
+    struct arena *arena;
+    i64 all_at;      /* when all sinks are looked at next */
+    i64 running_at;  /* when running time is counted next */
+    i64 running_was; /* when it was counted last */
+};
+
+/* ---- one sink ---- */
+
+/* Under the lock. Gives the entry to the workers; false when their queue is full. */
+static bool hand_over(struct roller *roller, struct roller_entry *entry, enum roller_job job,
+                      enum policy_trigger trigger)
+{
+    entry->job = job;
+    entry->trigger = trigger;
+    entry->busy = true;
+    if (!queue_push(roller->jobs, entry)) {
+        entry->busy = false;
+        return false;
+    }
+    return true;
+}
+
+static void schedule(struct roller *roller, struct roller_entry *entry,
+                     const struct ledger_sink *sink, i64 now)
+{
+    struct policy_verdict verdict = policy_judge(sink, &roller->options.limits);
+    bool deleting = sink->state == SINK_DELETING;
+    if (verdict.trigger == POLICY_NONE && !deleting) {
+        entry->look_at = verdict.due_at == 0 ? ROLLER_NEVER : now + (verdict.due_at - sink->now);
+        return;
+    }
+    if (!hand_over(roller, entry, deleting ? ROLLER_RECOVER : ROLLER_ROLL, verdict.trigger)) {
+        entry->look_at = now + LOOK_APART_US;
+    }
+}
+
+/* What was read of a sink becomes a job or a time. */
+static void apply(struct tick *tick, const struct ledger_sink *sink)
+{
+    struct roller *roller = tick->roller;
+    const struct warehouse *warehouse = warehouse_get(roller->options.warehouses, sink->warehouse);
+    i64 now = roller_now(roller);
+    pthread_mutex_lock(&roller->lock);
+    struct roller_entry *entry = roller_entry_of(roller, sink->id);
+    if (entry != NULL && warehouse != NULL && !entry->busy) {
+        entry->warehouse = warehouse;
+        entry->touched = false;
+        if (now >= entry->look_floor) {
+            entry->look_floor = now + LOOK_APART_US;
+            schedule(roller, entry, sink, now);
+        } else {
+            entry->look_at = entry->look_floor;
+        }
+    }
+    pthread_mutex_unlock(&roller->lock);
+}
+
+static void look_at_one(struct tick *tick, str sink_id)
+{
+    struct ledger_sink sink = {0};
+    struct error told = {0};
+    arena_reset(tick->arena);
+    err found = ledger_find_sink(tick->roller->options.db, tick->arena, STR(""), sink_id, &sink,
+                                 &told);
+    if (found == OK) {
+        apply(tick, &sink);
+        return;
+    }
+    if (found != NOT_FOUND) {
+        log_error("sink_not_read", found, &told, sink_id);
+    }
+    pthread_mutex_lock(&tick->roller->lock);
+    struct roller_entry *entry = roller_entry_of(tick->roller, sink_id);
+    if (entry != NULL) {
+        entry->touched = false;
+        entry->look_at = found == NOT_FOUND ? ROLLER_NEVER
+                                            : roller_now(tick->roller) + LEDGER_AGAIN_US;
+    }
+    pthread_mutex_unlock(&tick->roller->lock);
+}
+
+/* ---- all sinks ---- */
+
+static void look_at_all(struct tick *tick)
+{
+    char last[ID_ROOM];
+    str after = STR("");
+    size_t count = PAGE;
+    while (count == PAGE && !atomic_load(&tick->roller->stopping)) {
+        struct ledger_sink *sinks = NULL;
+        struct error told = {0};
+        arena_reset(tick->arena);
+        err listed = ledger_list_sinks(tick->roller->options.db, tick->arena, STR(""), STR(""),
+                                       false, after, PAGE, &sinks, &count, &told);
+        if (listed != OK) {
+            log_error("sinks_not_listed", listed, &told, STR(""));
+            return;
+        }
+        for (size_t i = 0; i < count; i++) {
+            apply(tick, &sinks[i]);
+        }
+        if (count > 0 && sinks[count - 1].id.size <= sizeof(last)) {
+            memcpy(last, sinks[count - 1].id.data, sinks[count - 1].id.size);
+            after = (str){last, sinks[count - 1].id.size};
+        }
+    }
+}
+
+static void count_running(struct tick *tick, i64 now)
+{
+    struct error told = {0};
+    err added = ledger_add_running(tick->roller->options.db, now - tick->running_was, &told);
+    if (added != OK) {
+        log_error("running_not_counted", added, &told, STR(""));
+        return; /* the time is added by the next call */
+    }
+    tick->running_was = now;
+}
+
+/* Rejects after a roll, and the hourly sweeps: a job of its own, when the sink is not busy. */
+static void hand_out_sweeps(struct roller *roller, i64 now)
+{
+    pthread_mutex_lock(&roller->lock);
+    for (size_t i = 0; i < roller->entry_count; i++) {
+        struct roller_entry *entry = roller->entries[i];
+        if (entry->busy || entry->warehouse == NULL) {
+            continue;
+        }
+        bool hourly = now - entry->swept_at >= 3600 * TIME_SECOND_US;
+        if (entry->wants_sweep || hourly) {
+            /* The worker may already be at it when this returns: what it reads comes first. */
+            entry->wants_sweep = false;
+            if (!hand_over(roller, entry, ROLLER_HOUSEKEEP, POLICY_NONE)) {
+                entry->wants_sweep = true;
+            }
+        }
+    }
+    pthread_mutex_unlock(&roller->lock);
+}
+
+/* ---- the loop ---- */
+
+/* The next entry to look at now; false when there is none, *out_next then says when there will be. */
+static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t *out_size,
+                       i64 *out_next)
+{
+    bool found = false;
+    i64 next = ROLLER_NEVER;
+    pthread_mutex_lock(&roller->lock);
+    for (size_t i = 0; i < roller->entry_count && !found; i++) {
+        const struct roller_entry *entry = roller->entries[i];
+        if (entry->busy) {
+            continue;
+        }
+        i64 at = entry->touched ? entry->look_floor
+                                : num_max_i64(entry->look_at, entry->look_floor);
+        if (entry->look_at == ROLLER_NEVER && !entry->touched) {
+            continue;
+        }
+        next = num_min_i64(next, at);
+        if (at <= now) {
+            memcpy(id, entry->id.data, entry->id.size);
+            *out_size = entry->id.size;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&roller->lock);
+    *out_next = next;
+    return found;
+}
+
+static void regular(struct tick *tick, i64 now)
+{
+    if (now >= tick->running_at) {
+        count_running(tick, now);
+        tick->running_at = now + RUNNING_SECONDS * TIME_SECOND_US;
+    }
+    if (now >= tick->all_at) {
+        look_at_all(tick);
+        hand_out_sweeps(tick->roller, now);
+        tick->all_at = now + TICK_SECONDS * TIME_SECOND_US;
+    }
+}
+
+static i64 look(struct tick *tick)
+{
+    struct roller *roller = tick->roller;
+    char id[ID_ROOM];
+    size_t size = 0;
+    i64 next = ROLLER_NEVER;
+    while (!atomic_load(&roller->stopping) &&
+           next_entry(roller, roller_now(roller), id, &size, &next)) {
+        look_at_one(tick, (str){id, size});
+    }
+    return next;
+}
+
+void *roller_tick_run(void *context)
+{
+    struct roller *roller = context;
+    struct tick tick = {.roller = roller, .arena = arena_create((size_t)64 * MIB)};
+    i64 now = roller_now(roller);
+    tick.running_was = now;
+    tick.running_at = now + RUNNING_SECONDS * TIME_SECOND_US;
+    while (!atomic_load(&roller->stopping)) {
+        atomic_store(&roller->poked, false);
+        regular(&tick, roller_now(roller));
+        i64 next = num_min_i64(look(&tick), roller_answer(roller));
+        next = num_min_i64(next, num_min_i64(tick.all_at, tick.running_at));
+        i64 wait = next - roller_now(roller);
+        if (wait > 0) {
+            void *poke = queue_pop(roller->pokes, wait);
+            (void)poke;
+        }
+    }
+    arena_destroy(tick.arena);
+    return NULL;
+}
