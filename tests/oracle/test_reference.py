@@ -209,12 +209,12 @@ def test_write_defaults_stand_in_for_what_is_absent_alone() -> None:
 
 
 def test_wide_rows() -> None:
-    """10,000 columns, in order, shuffled, with some left out, some unknown and some twice."""
+    """Many columns, in order, shuffled, with some left out, some unknown and some twice."""
     from random import Random
     rng = Random(5)
-    names = [f"column_{n}" for n in range(10_000)]
+    names = [f"column_{n}" for n in range(400)]
     rows = []
-    for kept in (10_000, 10_000, 5_000, 3):
+    for kept in (400, 400, 200, 3):
         some = rng.sample(names, kept)
         rows.append("{" + ",".join(f'"{name}":{n}' for n, name in enumerate(some)) + "}")
     rows.insert(0, "{" + ",".join(f'"{name}":1' for name in names) + "}")
