@@ -16,6 +16,7 @@
 #include "table/catalog_local.h"
 
 #include <ftw.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -28,7 +29,7 @@ struct fixture {
     char directory[64];
     struct db inner;
     struct db db;     /* the door */
-    enum fault fault; /* of the next transact */
+    atomic_int fault; /* of the next transact */
     struct location place;
     struct location_set locations;
     str tables_uri;
@@ -42,8 +43,7 @@ struct fixture {
 static err door_transact(void *self, db_body body, void *context, struct error *error)
 {
     struct fixture *f = self;
-    enum fault fault = f->fault;
-    f->fault = FAULT_NONE;
+    enum fault fault = (enum fault)atomic_exchange(&f->fault, FAULT_NONE);
     switch (fault) {
     case FAULT_NONE:
         return db_transact(&f->inner, body, context, error);
