@@ -22,7 +22,7 @@ bench: build/lhbox  ## answers a second, roll speed, size and memory, beside the
 lint: setup  ## layers, style, banned calls, format
 	tools/lint
 
-fuzz: setup
+fuzz: setup  ## every fuzz harness for FUZZ_SECONDS (600)
 	tools/fuzz
 
 install: build/lhbox  ## the binary to PREFIX/bin (/usr/local)
