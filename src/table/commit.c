@@ -154,6 +154,17 @@ static bool commit_lacks_counts(const struct manifest_file *file)
            file->added_rows < 0 || file->existing_rows < 0 || file->deleted_rows < 0;
 }
 
+/* A file that the table names must be there. "Not found" would be read as: no such table. */
+MUST_USE static err commit_get(const struct commit_try *commit, str path, str *out_bytes,
+                               struct error *error)
+{
+    err result = location_get(commit->locations, commit->arena, path, out_bytes, error);
+    if (result == NOT_FOUND) {
+        return error_set(error, CORRUPT, ERROR_INTERNAL, "%.*s is gone", STR_ARG(path));
+    }
+    return result;
+}
+
 MUST_USE static err commit_read_parent(const struct commit_try *commit,
                                        struct manifest_list *out_list, struct error *error)
 {
@@ -163,12 +174,12 @@ MUST_USE static err commit_read_parent(const struct commit_try *commit,
         return error_set(error, INVALID, ERROR_FORMAT_VERSION_UNSUPPORTED,
                          "the table's snapshot is of format version 1 and has no manifest list");
     }
-    TRY(location_get(commit->locations, commit->arena, path, &bytes, error));
+    TRY(commit_get(commit, path, &bytes, error));
     TRY(manifest_list_read(commit->arena, bytes, out_list, error));
     for (size_t i = 0; i < out_list->count; i++) {
         struct manifest_file *file = &out_list->files[i];
         if (commit_lacks_counts(file)) {
-            TRY(location_get(commit->locations, commit->arena, file->path, &bytes, error));
+            TRY(commit_get(commit, file->path, &bytes, error));
             TRY(manifest_count(commit->arena, bytes, file, error));
         }
     }

@@ -38,9 +38,10 @@ struct append {
 i64 commit_snapshot_id(const struct seam *seam);
 /* A fresh append without files. */
 struct append commit_begin(const struct seam *seam);
-/* Writes the files of this try and makes its request (a new reference). Fails as the store does; an
- * UNKNOWN put of a file is not an unknown commit: nothing was sent. The manifest's entry lives in the
- * arena of the try that wrote it, which must outlive the later ones. */
+/* Writes the files of this try and makes its request (a new reference). Fails as the store does, but
+ * for CORRUPT when a file that the table names is gone. An UNKNOWN put of a file is not an unknown
+ * commit: nothing was sent. The manifest's entry lives in the arena of the try that wrote it, which must
+ * outlive the later ones. */
 MUST_USE err commit_append(struct arena *arena, const struct location_set *locations,
                            const struct table *base, const struct seam *seam, struct append *append,
                            json_t **out_request, struct error *error);
