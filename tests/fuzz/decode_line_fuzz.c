@@ -1,0 +1,126 @@
+/* The decoder on any line, over a schema with every type: a verdict, columns in step, the same verdict
+ * again, and a reject record that is one line of JSON. The first byte of the input picks the settings. */
+#include "base/assert.h"
+#include "base/utf8.h"
+#include "format/json.h"
+#include "fuzz.h"
+#include "sink/decode.h"
+
+static const char *const column_types[][2] = {
+    {"b", "boolean"},
+    {"i", "int"},
+    {"l", "long required"},
+    {"f", "float"},
+    {"d", "double"},
+    {"m", "decimal(9,2)"},
+    {"n", "decimal(38,38)"},
+    {"D", "date"},
+    {"t", "time"},
+    {"T", "timestamp"},
+    {"z", "timestamptz"},
+    {"N", "timestamp_ns"},
+    {"Z", "timestamptz_ns"},
+    {"s", "string"},
+    {"u", "uuid"},
+    {"x", "fixed[4]"},
+    {"y", "binary"},
+    {"?", "unknown"},
+    {"S", "struct<a: int required, b: struct<c: list<string required>>>"},
+    {"L", "list<list<double> required>"},
+    {"M", "map<string, struct<a: int>>"},
+    {"P", "map<long, list<int> required>"},
+    {"Q", "map<struct<a: int, b: double>, map<date, boolean>>"},
+    {"rest", "string"},
+    {"__ingest_ts", "timestamptz"},
+};
+
+static struct schema make_schema(struct arena *arena)
+{
+    size_t count = ARRAY_COUNT(column_types);
+    struct field *fields = arena_array(arena, count, sizeof(*fields));
+    i32 last_id = 0;
+    for (size_t i = 0; i < count; i++) {
+        fields[i].name = str_from(column_types[i][0]);
+        err parsed = schema_parse_type(arena, str_from(column_types[i][1]), &fields[i].type,
+                                       &fields[i].required, NULL);
+        assert(parsed == OK);
+        if (i == 1) {
+            fields[i].write_default = STR("7");
+        }
+    }
+    struct schema schema = {.root = {.kind = TYPE_STRUCT, .fields = fields, .field_count = count}};
+    schema_assign_ids(&schema.root, &last_id);
+    return schema;
+}
+
+static void check_record(struct arena *arena, const struct decode_result *result, str line)
+{
+    struct reject_batch batch = {.batch_id = STR("fuzz"), .mapping_version = -1};
+    buf out = buf_create(arena, 4 * KIB, 8 * MIB);
+    reject_record(&out, &batch,
+                  &(struct reject_row){.hits = result->hits,
+                                       .hit_count = result->hit_count,
+                                       .did_you_mean = result->did_you_mean,
+                                       .data = line});
+    assert(buf_ok(&out));
+    str record = str_slice(buf_str(&out), 0, out.size - 1);
+    assert(str_find_byte(record, '\n') < 0);
+    assert(utf8_valid(record));
+    struct json_reader reader;
+    json_reader_init(&reader, record);
+    enum json_token token = json_next(&reader);
+    assert(token == JSON_TOKEN_OBJECT);
+    while (token != JSON_TOKEN_END) {
+        token = json_next(&reader);
+        /* The element may be as deep as any value, and is one level deeper here. */
+        assert(token != JSON_TOKEN_INVALID || reader.level == JSON_DEPTH_MAX);
+        if (token == JSON_TOKEN_INVALID) {
+            return;
+        }
+    }
+}
+
+static void check_in_step(struct decoder *decoder, i64 rows)
+{
+    size_t count = 0;
+    const struct column *columns = decoder_columns(decoder, &count);
+    for (size_t i = 0; i < count; i++) {
+        assert(columns[i].count == rows);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) {
+        return 0;
+    }
+    static const str keys[] = {STR_INIT("l"), STR_INIT("s")};
+    AUTO_ARENA struct arena *arena = arena_create(256 * MIB);
+    struct schema schema = make_schema(arena);
+    struct decode_settings settings = {.unknown = (enum decode_unknown)(data[0] % 3),
+                                       .capture_column = STR("rest"),
+                                       .key_columns = keys,
+                                       .key_count = data[0] % 2 == 0 ? 2 : 0};
+    struct decoder *decoder = NULL;
+    err opened = decoder_open(arena, &schema, &settings, &decoder, NULL);
+    assert(opened == OK);
+    str line = {(const char *)data + 1, size - 1};
+    struct decode_result first = {0};
+    struct decode_result again = {0};
+    err decoded = decode_line(decoder, line, 1, &first, NULL);
+    assert(decoded == OK);
+    i64 rows = first.verdict == DECODE_ROW ? 1 : 0;
+    check_in_step(decoder, rows);
+    assert((first.verdict == DECODE_REJECT) == (first.hit_count > 0));
+    if (first.verdict == DECODE_REJECT) {
+        check_record(arena, &first, line);
+    }
+    decoded = decode_line(decoder, line, 1, &again, NULL);
+    assert(decoded == OK);
+    assert(again.verdict == first.verdict);
+    assert(again.hit_count == first.hit_count);
+    check_in_step(decoder, 2 * rows);
+    decoder_clear(decoder);
+    check_in_step(decoder, 0);
+    return 0;
+}
