@@ -178,7 +178,8 @@ const struct warehouse *catalog_only_warehouse(const struct call *call)
     return count == 1 ? found[0] : NULL;
 }
 
-/* The first segment is the prefix; a path without one is understood where there is one warehouse. */
+/* The first segment is the prefix; a path without one is understood where there is one warehouse.
+ */
 MUST_USE static err choose_warehouse(struct catalog_request *request, const struct target *target,
                                      size_t *out_skip, struct error *error)
 {

@@ -1,8 +1,8 @@
 /* catalog_api: the embedded catalog's REST face: the open Iceberg REST catalog spec below /iceberg.
  *
- * A handler runs on a worker thread and fills an answer or an error; catalog_api_handle finds the route,
- * the caller, the warehouse and the names, and sends one of the two, errors in the REST spec's form.
- * A 4xx on a commit says that nothing was committed; a 5xx that it is not known. */
+ * A handler runs on a worker thread and fills an answer or an error; catalog_api_handle finds the
+ * route, the caller, the warehouse and the names, and sends one of the two, errors in the REST
+ * spec's form. A 4xx on a commit says that nothing was committed; a 5xx that it is not known. */
 #ifndef LHBOX_SERVER_CATALOG_API_H
 #define LHBOX_SERVER_CATALOG_API_H
 
@@ -54,7 +54,8 @@ MUST_USE err catalog_table_from_json(struct arena *arena, const json_t *identifi
 json_t *catalog_text(str text); /* a new reference */
 /* `true` in any case, or 1. */
 bool catalog_query_flag(struct catalog_request *request, str name);
-/* The page of `names` that the query asks for; *out_next is the token of the next one, data NULL: none. */
+/* The page of `names` that the query asks for; *out_next is the token of the next one, data NULL:
+ * none. */
 MUST_USE err catalog_page(struct catalog_request *request, struct catalog_names *names,
                           str *out_next, struct error *error);
 /* Text of the names in messages: parts joined by dots. */

@@ -90,8 +90,8 @@ MUST_USE static err only_referenced(const struct metadata *metadata, struct meta
     return metadata_from_json(shown, out_metadata, error);
 }
 
-/* The load answer. A local table gets no `config` and no credentials: engines take any as a hint that
- * the files lie in an object store. A staged table has no metadata-location. */
+/* The load answer. A local table gets no `config` and no credentials: engines take any as a hint
+ * that the files lie in an object store. A staged table has no metadata-location. */
 MUST_USE static err reply_table(struct catalog_request *request, const struct table *table,
                                 enum snapshot_mode mode, struct error *error)
 {

@@ -1,7 +1,7 @@
 /* catalog_fault: what a failure is called in the REST catalog spec, and its answer.
  *
- * On a commit, clients delete their files after a 4xx and keep them after a 5xx: so a 4xx is answered
- * exactly when nothing was committed. */
+ * On a commit, clients delete their files after a 4xx and keep them after a 5xx: so a 4xx is
+ * answered exactly when nothing was committed. */
 #ifndef LHBOX_SERVER_CATALOG_FAULT_H
 #define LHBOX_SERVER_CATALOG_FAULT_H
 

@@ -16,7 +16,8 @@ enum {
 #define STORE_DIR        "{\"type\":\"dir\"}"
 #define CATALOG_EMBEDDED "{\"type\":\"embedded\"}"
 
-/* `items` grows at its end only, under the mutex; an entry is complete before the count shows it. */
+/* `items` grows at its end only, under the mutex; an entry is complete before the count shows it.
+ */
 struct warehouses {
     struct arena *arena; /* of the entries; under the mutex */
     const struct db *db;

@@ -119,8 +119,8 @@ static bool is_of_schema(str action)
            str_equal(action, STR("upgrade-format-version"));
 }
 
-/* A new reference. Specs, sort orders and snapshots are judged by the current schema, and some clients
- * say which that is at the end of the list that makes a table: here it comes first. */
+/* A new reference. Specs, sort orders and snapshots are judged by the current schema, and some
+ * clients say which that is at the end of the list that makes a table: here it comes first. */
 static json_t *first_updates(const json_t *updates)
 {
     json_t *ordered = json_array();

@@ -1,14 +1,15 @@
 /* catalog_local: the embedded catalog: pointers in SQL, metadata files in the warehouse's store.
  *
- * A commit loads the pointer, checks the requirements on what it points to, applies the updates, writes
- * the new metadata file durably, and then moves the pointer in one compare-and-swap; a crash in between
- * leaves an orphan file, never a dangling pointer. A lost swap is checked and applied again on the new
- * base. After the swap `metadata/version-hint.text` is set to the new file, still under the table's
- * lock, and trimmed metadata files are removed. A commit that was sent twice is answered with the
- * present table. Tables lie under the prefixes of a location set and nowhere else.
+ * A commit loads the pointer, checks the requirements on what it points to, applies the updates,
+ * writes the new metadata file durably, and then moves the pointer in one compare-and-swap; a crash
+ * in between leaves an orphan file, never a dangling pointer. A lost swap is checked and applied
+ * again on the new base. After the swap `metadata/version-hint.text` is set to the new file, still
+ * under the table's lock, and trimmed metadata files are removed. A commit that was sent twice is
+ * answered with the present table. Tables lie under the prefixes of a location set and nowhere
+ * else.
  *
- * CONFLICT, INVALID, NOT_FOUND, DENIED, BUSY and IO mean surely not committed; UNKNOWN that it may have
- * been. A metadata file that is gone or unreadable is CORRUPT. Any thread; calls block. */
+ * CONFLICT, INVALID, NOT_FOUND, DENIED, BUSY and IO mean surely not committed; UNKNOWN that it may
+ * have been. A metadata file that is gone or unreadable is CORRUPT. Any thread; calls block. */
 #ifndef LHBOX_TABLE_CATALOG_LOCAL_H
 #define LHBOX_TABLE_CATALOG_LOCAL_H
 
@@ -87,7 +88,8 @@ MUST_USE err catalog_local_make_namespace(struct catalog_local *local, str name,
 /* A new reference to an object of strings. */
 MUST_USE err catalog_local_load_namespace(struct catalog_local *local, str name,
                                           json_t **out_properties, struct error *error);
-/* Removes and sets; *out_changes is {"updated":[…],"removed":[…],"missing":[…]}, a new reference. */
+/* Removes and sets; *out_changes is {"updated":[…],"removed":[…],"missing":[…]}, a new reference.
+ */
 MUST_USE err catalog_local_set_properties(struct catalog_local *local, str name,
                                           const json_t *removals, const json_t *updates,
                                           json_t **out_changes, struct error *error);

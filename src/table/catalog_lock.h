@@ -1,8 +1,9 @@
 /* catalog_lock: names held while their tables' pointers move.
  *
- * Orders the commits of one process, so that none works in vain and version hints follow their swaps;
- * correctness does not rest on it, the compare-and-swap decides. A set of keys is taken all at once or
- * not at all, so that no two takers can wait for each other. Waiting goes through the seam. */
+ * Orders the commits of one process, so that none works in vain and version hints follow their
+ * swaps; correctness does not rest on it, the compare-and-swap decides. A set of keys is taken all
+ * at once or not at all, so that no two takers can wait for each other. Waiting goes through the
+ * seam. */
 #ifndef LHBOX_TABLE_CATALOG_LOCK_H
 #define LHBOX_TABLE_CATALOG_LOCK_H
 

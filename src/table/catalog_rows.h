@@ -1,8 +1,9 @@
 /* catalog_rows: the embedded catalog's SQL: namespaces, and each table's pointer to its metadata.
  *
  * Every function is one transaction of its own. A pointer moves by compare-and-swap only, all
- * pointers of one commit in one transaction (exactly-once I32). A namespace need not have its parents:
- * `a` exists when `a.b` was made. Message texts are the ones that REST clients compare. Any thread. */
+ * pointers of one commit in one transaction (exactly-once I32). A namespace need not have its
+ * parents: `a` exists when `a.b` was made. Message texts are the ones that REST clients compare.
+ * Any thread. */
 #ifndef LHBOX_TABLE_CATALOG_ROWS_H
 #define LHBOX_TABLE_CATALOG_ROWS_H
 

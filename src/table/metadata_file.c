@@ -3,7 +3,6 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "format/compress.h"
-#include "io/file.h"
 
 enum { SCRATCH_BYTES_MAX = 3 * METADATA_FILE_BYTES_MAX, GZIP_HEADER = 10, GZIP_TRAILER = 8 };
 
@@ -276,17 +275,14 @@ err metadata_file_make_directories(const struct location_set *locations, str loc
     static const char *const names[] = {"metadata", "data"};
     AUTO_ARENA struct arena *scratch = arena_create(MIB);
     str normal = metadata_file_normal(scratch, location);
-    if (!str_starts(normal, STR("file://"))) {
-        return OK;
-    }
-    TRY(check_directory(locations, normal, error));
-    str path = str_slice(normal, sizeof("file://") - 1, normal.size);
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        str directory = str_format(scratch, "%.*s/%s", STR_ARG(path), names[i]);
-        if (directory.data == NULL) {
+    /* A store knows objects only; one that was there for a moment leaves its directory. */
+    for (size_t i = 0; i < ARRAY_COUNT(names) && str_starts(normal, STR("file://")); i++) {
+        str object = str_format(scratch, "%.*s/%s/.directory", STR_ARG(normal), names[i]);
+        if (object.data == NULL) {
             return error_memory(error);
         }
-        TRY(file_make_directory(directory, error));
+        TRY(location_put(locations, scratch, object, NULL, 0, error));
+        TRY(location_remove(locations, scratch, object, error));
     }
     return OK;
 }

@@ -1,9 +1,9 @@
 /* metadata_file: a table's metadata.json files: their names, reading, writing, the hint, clean-up.
  *
- * Files are `<location>/metadata/<5 digits>-<uuid>.metadata.json`, or under `write.metadata.path`; they
- * are written once and never changed. Gzip is read whatever the name says, and written as
- * `.gz.metadata.json` when the table sets `write.metadata.compression-codec=gzip`. Every access goes
- * through the location set. Iceberg table spec, "Table metadata" and "Naming". Any thread. */
+ * Files are `<location>/metadata/<5 digits>-<uuid>.metadata.json`, or under `write.metadata.path`;
+ * they are written once and never changed. Gzip is read whatever the name says, and written as
+ * `.gz.metadata.json` when the table sets `write.metadata.compression-codec=gzip`. Every access
+ * goes through the location set. Iceberg table spec, "Table metadata" and "Naming". Any thread. */
 #ifndef LHBOX_TABLE_METADATA_FILE_H
 #define LHBOX_TABLE_METADATA_FILE_H
 
@@ -32,7 +32,8 @@ void metadata_file_trim(const struct location_set *locations, const struct metad
 /* Makes `metadata` and `data` below a local table's location: engines expect them. */
 MUST_USE err metadata_file_make_directories(const struct location_set *locations, str location,
                                             struct error *error);
-/* file:///a/b for its other spellings; without slashes at the end. In the arena, or `uri` itself. */
+/* file:///a/b for its other spellings; without slashes at the end. In the arena, or `uri` itself.
+ */
 str metadata_file_normal(struct arena *arena, str uri);
 
 #endif

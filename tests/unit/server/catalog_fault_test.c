@@ -37,7 +37,8 @@ static void commit_that_surely_failed_is_a_4xx(void **state)
     expect(CATALOG_COMMIT, DENIED, ERROR_LOCATION_REFUSED, 403, "ForbiddenException");
 }
 
-/* And keep them after a 5xx: whatever may have been committed gets that, whichever code it carries. */
+/* And keep them after a 5xx: whatever may have been committed gets that, whichever code it carries.
+ */
 static void commit_that_may_have_happened_is_a_5xx(void **state)
 {
     (void)state;

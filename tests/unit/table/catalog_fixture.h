@@ -1,4 +1,5 @@
-/* catalog_fixture: a catalog over a real directory and a real database, for the tests of the catalog.
+/* catalog_fixture: a catalog over a real directory and a real database, for the tests of the
+ * catalog.
  *
  * The database sits behind a door that a test can make fail: before it does anything, after it did
  * it, or by ending the process. */
@@ -12,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "sink/ledger_schema.h"
 #include "table/catalog_local.h"
 
 #include <ftw.h>
@@ -72,11 +72,20 @@ static const struct db_ops DOOR = {.transact = door_transact, .read = door_read}
 
 /* ---- set-up ---- */
 
+/* The two tables that the catalog keeps in the ledger. */
+static const char *const TABLES[] = {
+    "CREATE TABLE catalog_namespace (warehouse TEXT NOT NULL, name TEXT NOT NULL, "
+    "properties TEXT NOT NULL, PRIMARY KEY (warehouse, name))",
+    "CREATE TABLE catalog_table (warehouse TEXT NOT NULL, namespace TEXT NOT NULL, "
+    "name TEXT NOT NULL, uuid TEXT NOT NULL, metadata_location TEXT NOT NULL, "
+    "PRIMARY KEY (warehouse, namespace, name))",
+};
+
 static err make_schema(struct db_tx *tx, void *context, struct error *error)
 {
     (void)context;
-    for (size_t i = 0; i < ARRAY_COUNT(LEDGER_SCHEMA); i++) {
-        TRY(db_exec(tx, LEDGER_SCHEMA[i], NULL, 0, NULL, error));
+    for (size_t i = 0; i < ARRAY_COUNT(TABLES); i++) {
+        TRY(db_exec(tx, TABLES[i], NULL, 0, NULL, error));
     }
     return OK;
 }
