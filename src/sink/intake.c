@@ -7,6 +7,7 @@
 #include "sink/intake_dry.h"
 #include "sink/intake_group.h"
 #include "sink/intake_lease.h"
+#include "sink/intake_quota.h"
 #include "sink/intake_sinks.h"
 
 enum { WORKERS_MAX = 64 };
@@ -16,6 +17,7 @@ struct intake {
     struct intake_sinks *sinks;
     struct intake_lease *lease;
     struct intake_waits *waits;
+    struct intake_quota *quota;
     struct intake_groups groups;
     struct queue *queue; /* completed sends */
     pthread_t workers[WORKERS_MAX];
@@ -166,12 +168,21 @@ void intake_send_complete(struct intake_send *send)
 
 /* ---- the workers' part ---- */
 
+/* A known id is answered whatever the state of the bucket. */
 static void work(struct intake *intake, struct intake_send *send)
 {
     if (send->mode == INTAKE_DRY_RUN) {
         intake_dry_run(&intake->options, send);
-    } else if (send->id_made || !intake_group_known(&intake->groups, send)) {
+        return;
+    }
+    if (!send->id_made && intake_group_known(&intake->groups, send)) {
+        return;
+    }
+    i64 bytes = (i64)intake_body_stored(&send->body).size;
+    if (intake_quota_take(intake->quota, send->warehouse, bytes)) {
         intake_group_add(&intake->groups, send);
+    } else {
+        intake_send_refuse_code(send, ERROR_QUOTA_EXCEEDED);
     }
 }
 
@@ -214,6 +225,7 @@ void intake_notify_committed(struct intake *intake, str sink_id)
 MUST_USE static err parts_open(struct arena *arena, struct intake *intake, struct error *error)
 {
     TRY(intake_lease_open(arena, &intake->options, &intake->lease, error));
+    TRY(intake_quota_open(arena, &intake->options, &intake->quota, error));
     TRY(intake_sinks_open(arena, &intake->options, &intake->sinks, error));
     return intake_waits_open(arena, &intake->options, &intake->waits, error);
 }
@@ -231,6 +243,9 @@ err intake_open(struct arena *arena, const struct intake_options *options,
     if (result != OK) {
         if (intake->sinks != NULL) {
             intake_sinks_close(intake->sinks);
+        }
+        if (intake->quota != NULL) {
+            intake_quota_close(intake->quota);
         }
         if (intake->lease != NULL) {
             intake_lease_close(intake->lease);
@@ -259,4 +274,5 @@ void intake_close(struct intake *intake)
     intake_waits_close(intake->waits);
     intake_lease_close(intake->lease);
     intake_sinks_close(intake->sinks);
+    intake_quota_close(intake->quota);
 }

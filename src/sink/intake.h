@@ -9,8 +9,9 @@
  *   ledger     one transaction for the group           worker
  *   answer     the callback given at the beginning     worker
  *
- * Object first, row second, answer third (I1). Send keys are looked up in memory; whoever changes a sink
- * calls intake_notify_sink. A send belongs to the http thread until it is complete, then to the intake. */
+ * Object first, row second, answer third (I1). Send keys are looked up in memory; whoever changes a
+ * sink calls intake_notify_sink. A send belongs to the http thread until it is complete, then to
+ * the intake. */
 #ifndef LHBOX_SINK_INTAKE_H
 #define LHBOX_SINK_INTAKE_H
 
@@ -31,10 +32,15 @@ struct intake_options {
     i32 queue_max;               /* sends on their way; 4,096 */
     i32 waits_max;               /* sends parked for their commit; 10,000 */
     i64 dry_run_rows_max;        /* 1,000 */
+    i64 bucket_bytes_max;        /* quota of each file bucket; 0: none */
     i32 failures_per_minute_max; /* refused keys of one address; 60 */
     /* Called after batches of a sink were accepted; may be NULL. Must not block. */
     void (*accepted)(void *context, str sink_id);
     void *accepted_context;
+    /* Called for a send that waits: intake_notify_committed is wanted when no batch of the sink up
+     * to seq is pending or planned any more. May be NULL. */
+    void (*watch)(void *context, str sink_id, i64 seq, i64 timeout_us);
+    void *watch_context;
 };
 struct intake_options intake_options_default(void);
 
@@ -63,8 +69,8 @@ struct intake_answer {
 /* Called exactly once for each completed send, on whatever thread. */
 typedef void (*intake_answered)(void *context, const struct intake_answer *answer);
 
-/* DENIED with bad_key (no such sink, no key or a wrong one: all alike), send_only (an API key), sink_deleted,
- * or BUSY with rate_limited. `authorization` may have data NULL. */
+/* DENIED with bad_key (no such sink, no key or a wrong one: all alike), send_only (an API key),
+ * sink_deleted, or BUSY with rate_limited. `authorization` may have data NULL. */
 MUST_USE err intake_authenticate(struct intake *intake, str sink_id, str authorization, str peer,
                                  struct intake_sink **out_sink, struct error *error);
 

@@ -90,7 +90,8 @@ static void put_on_one_line(char *text, size_t size)
     }
 }
 
-/* The element's bytes are the tail of `stored`. A good one stays, a refused one leaves an empty line. */
+/* The element's bytes are the tail of `stored`. A good one stays, a refused one leaves an empty
+ * line. */
 MUST_USE static err element_end(struct intake_body *body, const struct json_array_element *element,
                                 struct error *error)
 {

@@ -1,11 +1,12 @@
 /* intake_body: the body of one send, read while it arrives.
  *
  * Splits the array, copies each element once into the stored form (one line each, CR and LF between
- * tokens as spaces, an empty line for a refused one), hashes body and stored bytes as they pass, and keeps
- * what it refused for the reject records. What it refuses is docs/rejects.md, the reasons marked I.
+ * tokens as spaces, an empty line for a refused one), hashes body and stored bytes as they pass,
+ * and keeps what it refused for the reject records. What it refuses is docs/rejects.md, the reasons
+ * marked I.
  *
- * Lives in an arena of its send; one thread at a time. Fails with INVALID (the whole body is refused:
- * invalid_json, not_an_array, too_many_rows, body_too_large) or LIMIT. */
+ * Lives in an arena of its send; one thread at a time. Fails with INVALID (the whole body is
+ * refused: invalid_json, not_an_array, too_many_rows, body_too_large) or LIMIT. */
 #ifndef LHBOX_SINK_INTAKE_BODY_H
 #define LHBOX_SINK_INTAKE_BODY_H
 
@@ -70,7 +71,8 @@ struct sha256 intake_body_hash(const struct intake_body *body);
 void intake_body_print_reasons(const struct intake_body *body, buf *out);
 /* {"not_an_object":2}; data NULL when nothing was refused or the arena is full. */
 str intake_body_refused_reasons(const struct intake_body *body);
-/* All that is wrong with a refused element; the details are printed into `details`. Returns how many. */
+/* All that is wrong with a refused element; the details are printed into `details`. Returns how
+ * many. */
 size_t intake_body_hits(const struct intake_body *body, const struct intake_refused *refused,
                         struct reject_hit hits[INTAKE_REFUSALS],
                         char details[INTAKE_REFUSALS][INTAKE_DETAIL_ROOM]);

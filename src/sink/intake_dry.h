@@ -1,5 +1,5 @@
-/* intake_dry: the verdict on each row against today's schema, with nothing stored (?dry_run=1); private to
- * sink/intake*.c. On a worker: it loads the table. */
+/* intake_dry: the verdict on each row against today's schema, with nothing stored (?dry_run=1);
+ * private to sink/intake*.c. On a worker: it loads the table. */
 #ifndef LHBOX_SINK_INTAKE_DRY_H
 #define LHBOX_SINK_INTAKE_DRY_H
 

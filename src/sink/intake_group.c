@@ -100,7 +100,8 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
     return FIT_TAKE;
 }
 
-/* With the sink's lock: moves what fits from the waiting list into the group, in order of arrival. */
+/* With the sink's lock: moves what fits from the waiting list into the group, in order of arrival.
+ */
 static void group_fill(struct intake_group *group)
 {
     struct intake_sink *sink = group->sink;
@@ -230,8 +231,8 @@ bool intake_group_known(const struct intake_groups *groups, struct intake_send *
     return true;
 }
 
-/* Sends that waited for another one of their id are answered if the ledger knows it by now; else they
- * wait for the next group. */
+/* Sends that waited for another one of their id are answered if the ledger knows it by now; else
+ * they wait for the next group. */
 static void group_look_again(struct intake_group *group)
 {
     while (group->again != NULL) {
@@ -395,8 +396,8 @@ MUST_USE static err group_items(struct intake_group *group, struct error *error)
     return OK;
 }
 
-/* The transaction's answer was lost: the row tells (A4). What it may still do for others is not ours to
- * undo, so nothing is deleted. */
+/* The transaction's answer was lost: the row tells (A4). What it may still do for others is not
+ * ours to undo, so nothing is deleted. */
 static void item_look_up(struct intake_group *group, struct ledger_accept *item)
 {
     struct ledger_batch batch = {0};
@@ -451,8 +452,9 @@ MUST_USE static err group_accept(struct intake_group *group, struct error *error
 
 /* ---- after it ---- */
 
-/* Losers, and what was refused, take their files away before they answer, when no batch of the object
- * was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7). */
+/* Losers, and what was refused, take their files away before they answer, when no batch of the
+ * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7).
+ */
 static void group_clean(struct intake_group *group)
 {
     bool accepted = false;

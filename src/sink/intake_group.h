@@ -4,9 +4,9 @@
  *      ▲                │ trouble: 503 for all, nothing is deleted
  *      └── arriving ────┘ while the PUT is in flight
  *
- * No timer: a lone batch is one object at once (step 1.4). The thread that adds a send and finds no PUT in
- * flight drives the sink until nothing waits. Never two sends of one batch id in one object: the second
- * waits for the first one's transaction and then looks into the ledger again. */
+ * No timer: a lone batch is one object at once (step 1.4). The thread that adds a send and finds no
+ * PUT in flight drives the sink until nothing waits. Never two sends of one batch id in one object:
+ * the second waits for the first one's transaction and then looks into the ledger again. */
 #ifndef LHBOX_SINK_INTAKE_GROUP_H
 #define LHBOX_SINK_INTAKE_GROUP_H
 

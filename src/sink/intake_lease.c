@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/queue.h"
 
-/* Given up a little before the ledger does (O11), by the node's monotonic clock, which only has to run
- * about as fast. */
+/* Given up a little before the ledger does (O11), by the node's monotonic clock, which only has to
+ * run about as fast. */
 #define LEASE_RENEW_US ((i64)10 * TIME_SECOND_US)
 #define LEASE_RETRY_US ((i64)1 * TIME_SECOND_US)
 #define LEASE_GONE_US  ((i64)28 * TIME_SECOND_US)

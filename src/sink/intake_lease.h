@@ -1,9 +1,9 @@
 /* intake_lease: the node's lease in the ledger; private to sink/intake*.c.
  *
  * A thread renews it every 10 s. A request begins under the lease of that moment: its start is the
- * ledger's time at the last renewal, and it is inserted under the node id of then. A node that was away
- * for longer than its lease registers under a new id, so that whatever was open before is refused by the
- * inserting transaction itself (I4). */
+ * ledger's time at the last renewal, and it is inserted under the node id of then. A node that was
+ * away for longer than its lease registers under a new id, so that whatever was open before is
+ * refused by the inserting transaction itself (I4). */
 #ifndef LHBOX_SINK_INTAKE_LEASE_H
 #define LHBOX_SINK_INTAKE_LEASE_H
 

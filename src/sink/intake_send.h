@@ -1,7 +1,7 @@
 /* intake_send: what the parts of the intake share; private to sink/intake*.c.
  *
- * A send has an arena of its own, which goes with it. A sink stays in memory once it was read; what may
- * change of it is guarded by the directory's lock, what waits for it by its own. */
+ * A send has an arena of its own, which goes with it. A sink stays in memory once it was read; what
+ * may change of it is guarded by the directory's lock, what waits for it by its own. */
 #ifndef LHBOX_SINK_INTAKE_SEND_H
 #define LHBOX_SINK_INTAKE_SEND_H
 
@@ -44,6 +44,7 @@ struct intake_send {
     bool look_again;     /* its id was in flight: the ledger may know it by now */
     str answer;          /* the first answer */
     i64 deadline_us;     /* of its wait, monotonic */
+    bool watched;        /* the commit is asked for */
     u64 commits_seen;    /* of its sink, before its last look */
     struct intake_send *next;
 };

@@ -1,7 +1,7 @@
 /* intake_sinks: the sinks and their send keys in memory; private to sink/intake*.c.
  *
- * All sinks of the ledger are read at the start and again when told, so that a request is judged without
- * waiting for anything. A sink is never taken out. Any thread. */
+ * All sinks of the ledger are read at the start and again when told, so that a request is judged
+ * without waiting for anything. A sink is never taken out. Any thread. */
 #ifndef LHBOX_SINK_INTAKE_SINKS_H
 #define LHBOX_SINK_INTAKE_SINKS_H
 

@@ -43,6 +43,11 @@ static bool wait_look(struct intake_waits *waits, struct intake_send *send, enum
         return true;
     }
     if (look == LOOK_NOW) {
+        if (result == OK && !send->watched && waits->options->watch != NULL) {
+            send->watched = true;
+            waits->options->watch(waits->options->watch_context, send->sink->id, batch.seq,
+                                  send->wait_us);
+        }
         return false;
     }
     if (result == OK) {

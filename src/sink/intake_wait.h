@@ -1,8 +1,8 @@
 /* intake_wait: sends that are answered when their batch is committed (?wait=committed); private to
  * sink/intake*.c.
  *
- * One thread looks, when it is told that batches of a sink became final, and at the nearest deadline.
- * Nothing polls. */
+ * One thread looks, when it is told that batches of a sink became final, and at the nearest
+ * deadline. Nothing polls. */
 #ifndef LHBOX_SINK_INTAKE_WAIT_H
 #define LHBOX_SINK_INTAKE_WAIT_H
 

@@ -1,0 +1,126 @@
+#include "server/ground.h"
+
+#include "base/base64.h"
+#include "io/crypto.h"
+#include "io/file.h"
+#include "sink/ledger.h"
+
+enum { SECRET_BYTES = 32 };
+
+/* ---- the bootstrap secret ---- */
+
+static str bootstrap_path(struct arena *arena, str directory)
+{
+    return str_format(arena, "%.*s/keys/bootstrap", STR_ARG(directory));
+}
+
+MUST_USE static err bootstrap_make(struct arena *arena, const struct seam *seam, str directory,
+                                   struct error *error)
+{
+    char secret[SECRET_BYTES];
+    buf line = buf_create(arena, 64, 64);
+    str keys = str_format(arena, "%.*s/keys", STR_ARG(directory));
+    str path = bootstrap_path(arena, directory);
+    if (keys.data == NULL || path.data == NULL) {
+        return error_memory(error);
+    }
+    TRY(file_make_directory(keys, error));
+    seam_random(seam, secret, sizeof(secret));
+    base64_encode_url(&line, (str){secret, sizeof(secret)});
+    buf_append_byte(&line, '\n');
+    crypto_wipe(secret, sizeof(secret));
+    err result = file_write_new(path, buf_str(&line), error);
+    crypto_wipe(line.data, line.size);
+    return result;
+}
+
+MUST_USE static err bootstrap_check(struct arena *arena, const struct service *service,
+                                    struct error *error)
+{
+    str path = bootstrap_path(arena, service->data_directory);
+    if (path.data == NULL) {
+        return error_memory(error);
+    }
+    if (!file_exists(path)) {
+        return bootstrap_make(arena, service->seam, service->data_directory, error);
+    }
+    if (file_is_exposed(path)) {
+        err result = error_set(error, INVALID, ERROR_INVALID_CONFIG, "others can read %.*s",
+                               STR_ARG(path));
+        error_hint(error, "chmod 600 %.*s", STR_ARG(path));
+        return result;
+    }
+    return OK;
+}
+
+/* ---- opening ---- */
+
+MUST_USE static err directory_open(struct arena *arena, const struct ground_options *options,
+                                   struct service *service, struct error *error)
+{
+    TRY(file_absolute(arena, options->data, &service->data_directory, error));
+    str ledger = str_format(arena, "%.*s/lhbox.db", STR_ARG(service->data_directory));
+    if (ledger.data == NULL) {
+        return error_memory(error);
+    }
+    if (options->make == GROUND_EXISTING && !file_exists(ledger)) {
+        err result = error_set(error, NOT_FOUND, ERROR_NOT_FOUND, "there is no ledger in %.*s",
+                               STR_ARG(service->data_directory));
+        error_hint(error, "`lhbox init` makes one; `lhbox dev` needs none");
+        return result;
+    }
+    TRY(file_make_directory(service->data_directory, error));
+    TRY(file_lock_directory(service->data_directory, error));
+    return db_open_sqlite(arena, ledger, service->seam, &service->db, error);
+}
+
+err ground_open(struct arena *arena, const struct ground_options *options, struct service *service,
+                struct error *error)
+{
+    struct warehouse_options warehouses = {.allowed_locations = options->allowed_locations,
+                                           .allowed_count = options->allowed_count};
+    TRY(directory_open(arena, options, service, error));
+    warehouses.data_directory = service->data_directory;
+    TRY(ledger_open(&service->db, service->seam, error));
+    TRY(ledger_installation(&service->db, arena, &service->installation_id, error));
+    TRY(bootstrap_check(arena, service, error));
+    return warehouses_open(arena, &service->db, service->seam, &warehouses, &service->warehouses,
+                           error);
+}
+
+void ground_close(struct service *service)
+{
+    if (service->warehouses != NULL) {
+        warehouses_close(service->warehouses);
+        service->warehouses = NULL;
+    }
+    if (service->db.ops != NULL) {
+        db_close(&service->db);
+    }
+}
+
+err ground_check_listener(const struct config *config, struct error *error)
+{
+    str address = config_text(config, CONFIG_SERVER_LISTEN);
+    str certificate = config_text(config, CONFIG_SERVER_TLS_CERTIFICATE);
+    str key = config_text(config, CONFIG_SERVER_TLS_KEY);
+    bool loopback = str_starts(address, STR("127.")) || str_equal(address, STR("::1"));
+    if ((certificate.size > 0) != (key.size > 0)) {
+        return error_set(error, INVALID, ERROR_INVALID_CONFIG,
+                         "tls_certificate and tls_key are set together or not at all");
+    }
+    if (key.size > 0 && file_is_exposed(key)) {
+        err result = error_set(error, INVALID, ERROR_INVALID_CONFIG, "others can read %.*s",
+                               STR_ARG(key));
+        error_hint(error, "chmod 600 %.*s", STR_ARG(key));
+        return result;
+    }
+    if (key.size == 0 && !loopback && config_number(config, CONFIG_SERVER_INSECURE_HTTP) == 0) {
+        err result = error_set(error, INVALID, ERROR_INVALID_CONFIG,
+                               "keys would cross the network in the clear on %.*s",
+                               STR_ARG(address));
+        error_hint(error, "set tls_certificate and tls_key, or insecure_http = 1 behind a proxy");
+        return result;
+    }
+    return OK;
+}

@@ -1,0 +1,377 @@
+#include "server/serve.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "io/file.h"
+#include "server/dev.h"
+#include "server/dispatch.h"
+#include "server/ground.h"
+#include "server/process.h"
+#include "server/roller.h"
+#include "sink/intake.h"
+
+enum { SERVER_BYTES_MAX = 256 * MIB, UNIX_PATH_MAX_SIZE = 107 };
+#define WATCH_US     ((i64)1 * TIME_SECOND_US)
+#define STOP_LOOK_US ((i64)20 * 1000)
+
+enum mode { MODE_SERVE, MODE_DEV };
+
+struct server {
+    struct arena *arena;
+    struct config *config;
+    enum mode mode;
+    struct service service;
+    struct dispatch *dispatch;
+    struct http_server *http;
+    struct http_server *internal; /* NULL: none */
+    struct dev_profile profile;
+};
+
+/* ---- intake and roller know each other through these ---- */
+
+static void on_accepted(void *context, str sink_id)
+{
+    struct service *service = context;
+    roller_wake(service->roller, sink_id);
+}
+
+/* A send that waits for its commit, at the roller. */
+struct watch {
+    struct arena *arena;
+    struct intake *intake;
+    str sink_id;
+};
+
+static void on_settled(void *context, bool settled)
+{
+    struct watch *watch = context;
+    if (settled) {
+        intake_notify_committed(watch->intake, watch->sink_id);
+    }
+    arena_destroy(watch->arena);
+}
+
+static void on_watch(void *context, str sink_id, i64 seq, i64 timeout_us)
+{
+    struct service *service = context;
+    struct arena *arena = arena_create((size_t)4 * KIB);
+    struct watch *watch = arena_alloc(arena, sizeof(*watch));
+    assert(watch != NULL);
+    *watch = (struct watch){
+        .arena = arena, .intake = service->intake, .sink_id = str_copy(arena, sink_id)};
+    struct error error = {0};
+    err result = roller_wait(service->roller, watch->sink_id, seq, timeout_us, on_settled, watch,
+                             &error);
+    if (result != OK) {
+        /* The send is answered at its timeout. */
+        log_error("wait_not_watched", result, &error, sink_id);
+        arena_destroy(arena);
+    }
+}
+
+/* ---- start ---- */
+
+MUST_USE static err start_intake(struct server *server, struct error *error)
+{
+    const struct config *config = server->config;
+    struct intake_options options = intake_options_default();
+    options.db = &server->service.db;
+    options.seam = server->service.seam;
+    options.warehouses = server->service.warehouses;
+    options.limits = (struct intake_limits){
+        .body_bytes_max = config_number(config, CONFIG_INTAKE_BODY_BYTES_MAX),
+        .rows_max = config_number(config, CONFIG_INTAKE_ROWS_MAX),
+        .row_bytes_max = config_number(config, CONFIG_INTAKE_ROW_BYTES_MAX),
+        .row_depth_max = config_number(config, CONFIG_INTAKE_ROW_DEPTH_MAX),
+    };
+    options.workers = (i32)config_number(config, CONFIG_INTAKE_WORKERS);
+    options.queue_max = (i32)config_number(config, CONFIG_INTAKE_QUEUE_MAX);
+    options.waits_max = (i32)config_number(config, CONFIG_INTAKE_WAITS_MAX);
+    options.dry_run_rows_max = config_number(config, CONFIG_INTAKE_DRY_RUN_ROWS_MAX);
+    options.failures_per_minute_max = (i32)config_number(config, CONFIG_INTAKE_FAILURES_PER_MINUTE);
+    options.bucket_bytes_max = config_number(config, CONFIG_QUOTA_BUCKET_BYTES);
+    options.accepted = on_accepted;
+    options.accepted_context = &server->service;
+    options.watch = on_watch;
+    options.watch_context = &server->service;
+    return intake_open(server->arena, &options, &server->service.intake, error);
+}
+
+MUST_USE static err start_roller(struct server *server, struct error *error)
+{
+    struct roller_options options = {
+        .db = &server->service.db,
+        .seam = server->service.seam,
+        .warehouses = server->service.warehouses,
+        .installation_id = server->service.installation_id,
+        .node_id = server->service.node_id,
+        .limits = server->mode == MODE_DEV ? policy_limits_dev() : policy_limits_default(),
+        .workers = (i32)config_number(server->config, CONFIG_ROLL_WORKERS),
+    };
+    options.limits.batches = config_number(server->config, CONFIG_ROLL_BATCHES);
+    return roller_start(server->arena, &options, &server->service.roller, error);
+}
+
+static struct http_options http_options_of(const struct config *config)
+{
+    struct http_options options = http_options_default();
+    options.address = config_text(config, CONFIG_SERVER_LISTEN);
+    options.port = (i32)config_number(config, CONFIG_SERVER_PORT);
+    options.threads = (i32)config_number(config, CONFIG_SERVER_THREADS);
+    options.tls_certificate_file = config_text(config, CONFIG_SERVER_TLS_CERTIFICATE);
+    options.tls_key_file = config_text(config, CONFIG_SERVER_TLS_KEY);
+    options.connections_max = (i32)config_number(config, CONFIG_SERVER_CONNECTIONS_MAX);
+    options.body_bytes_max = num_max_i64(config_number(config, CONFIG_INTAKE_BODY_BYTES_MAX),
+                                         DISPATCH_BODY_BYTES_MAX);
+    options.bodies_bytes_max = config_number(config, CONFIG_SERVER_BODIES_BYTES_MAX);
+    options.head_bytes_max = (i32)config_number(config, CONFIG_SERVER_HEAD_BYTES_MAX);
+    options.target_bytes_max = (i32)config_number(config, CONFIG_SERVER_TARGET_BYTES_MAX);
+    options.header_count_max = (i32)config_number(config, CONFIG_SERVER_HEADER_COUNT_MAX);
+    options.head_timeout_us = config_number(config, CONFIG_SERVER_HEAD_SECONDS) * TIME_SECOND_US;
+    options.body_timeout_us = config_number(config, CONFIG_SERVER_BODY_SECONDS) * TIME_SECOND_US;
+    options.body_rate_min = config_number(config, CONFIG_SERVER_BODY_RATE_MIN);
+    options.answer_timeout_us = config_number(config, CONFIG_SERVER_ANSWER_SECONDS) *
+                                TIME_SECOND_US;
+    options.park_timeout_us = config_number(config, CONFIG_SERVER_PARK_SECONDS) * TIME_SECOND_US;
+    options.idle_timeout_us = config_number(config, CONFIG_SERVER_IDLE_SECONDS) * TIME_SECOND_US;
+    options.requests_per_connection = (i32)config_number(config,
+                                                         CONFIG_SERVER_REQUESTS_PER_CONNECTION);
+    return options;
+}
+
+MUST_USE static err name_public_url(struct server *server, struct error *error)
+{
+    str given = config_text(server->config, CONFIG_SERVER_PUBLIC_URL);
+    str address = config_text(server->config, CONFIG_SERVER_LISTEN);
+    bool tls = config_text(server->config, CONFIG_SERVER_TLS_CERTIFICATE).size > 0;
+    bool v6 = str_find_byte(address, ':') >= 0;
+    server->service.public_url = given;
+    if (given.size == 0) {
+        server->service.public_url = str_format(
+            server->arena, "%s://%s%.*s%s:%d", tls ? "https" : "http", v6 ? "[" : "",
+            STR_ARG(address), v6 ? "]" : "", http_server_port(server->http));
+    }
+    return server->service.public_url.data != NULL ? OK : error_memory(error);
+}
+
+/* Metrics and the internal routes, on a socket in the data directory. */
+MUST_USE static err start_internal(struct server *server, struct error *error)
+{
+    struct http_handlers handlers = dispatch_internal(server->dispatch);
+    struct http_options options = http_options_of(server->config);
+    str directory = server->service.data_directory;
+    options.address = str_format(server->arena, "unix:%.*s/internal.sock", STR_ARG(directory));
+    options.tls_certificate_file = STR("");
+    options.tls_key_file = STR("");
+    options.threads = 1;
+    options.connections_max = 64;
+    server->service.internal_url = STR("");
+    if (options.address.size > UNIX_PATH_MAX_SIZE + 5) {
+        log_event(LOG_WARN, "no_internal_listener", LOG_S("directory", directory),
+                  LOG_S("reason", STR("the path is too long for a socket")));
+        return OK;
+    }
+    TRY(http_server_start(server->arena, &options, &handlers, server->service.seam,
+                          &server->internal, error));
+    server->service.internal_url = options.address;
+    return OK;
+}
+
+MUST_USE static err start_http(struct server *server, struct error *error)
+{
+    struct http_options options = http_options_of(server->config);
+    TRY(dispatch_open(
+        server->arena, &server->service, (i32)config_number(server->config, CONFIG_SERVER_WORKERS),
+        (size_t)config_number(server->config, CONFIG_SERVER_QUEUE_MAX), &server->dispatch, error));
+    struct http_handlers handlers = dispatch_public(server->dispatch);
+    TRY(start_internal(server, error));
+    TRY(http_server_start(server->arena, &options, &handlers, server->service.seam, &server->http,
+                          error));
+    return name_public_url(server, error);
+}
+
+MUST_USE static err start_ground(struct server *server, struct error *error)
+{
+    struct service *service = &server->service;
+    struct ground_options options = {
+        .data = config_text(server->config, CONFIG_SERVER_DATA),
+        .make = server->mode == MODE_DEV ? GROUND_MAKE : GROUND_EXISTING,
+        .allowed_locations = server->config->locations,
+        .allowed_count = server->config->location_count,
+    };
+    service->seam = seam_system();
+    service->config = server->config;
+    service->dev = server->mode == MODE_DEV;
+    service->node_id = id_short_make(server->arena, service->seam, "nod_");
+    TRY(ground_open(server->arena, &options, service, error));
+    return server->mode == MODE_DEV ? dev_prepare(server->arena, service, &server->profile, error)
+                                    : OK;
+}
+
+MUST_USE static err start(struct server *server, struct error *error)
+{
+    TRY(ground_check_listener(server->config, error));
+    TRY(start_ground(server, error));
+    TRY(start_intake(server, error));
+    TRY(start_roller(server, error));
+    TRY(start_http(server, error));
+    if (server->mode == MODE_DEV) {
+        TRY(dev_save(server->arena, &server->service, &server->profile, error));
+        process_say(dev_greeting(server->arena, &server->service, &server->profile));
+    }
+    log_event(LOG_INFO, "serving", LOG_S("url", server->service.public_url),
+              LOG_S("data", server->service.data_directory),
+              LOG_S("installation", server->service.installation_id));
+    return OK;
+}
+
+/* ---- run ---- */
+
+/* Below the limit the intake refuses; rolls, deletes and the ledger go on. */
+static void watch_disk(const struct server *server)
+{
+    i64 free_bytes = 0;
+    i64 total = 0;
+    struct error error = {0};
+    err result = file_space(server->service.data_directory, &free_bytes, &total, &error);
+    if (result != OK) {
+        log_error("disk_not_measured", result, &error, server->service.data_directory);
+        return;
+    }
+    i64 percent = total / 100 * config_number(server->config, CONFIG_SERVER_DISK_FREE_PERCENT);
+    i64 bytes = num_min_i64(config_number(server->config, CONFIG_SERVER_DISK_FREE_BYTES),
+                            total / 10);
+    bool low = free_bytes < num_max_i64(percent, bytes);
+    intake_refuse(server->service.intake, low ? ERROR_DISK_LOW : ERROR_NONE);
+}
+
+static void run(const struct server *server)
+{
+    do {
+        watch_disk(server);
+    } while (!process_signalled(WATCH_US));
+}
+
+/* ---- stop ---- */
+
+/* Waits until no request is under way, or so long. False: a second signal came. */
+static bool wait_for_requests(const struct server *server, i64 timeout_us)
+{
+    for (i64 waited = 0; waited < timeout_us; waited += STOP_LOOK_US) {
+        i64 active = http_server_active(server->http);
+        active += server->internal != NULL ? http_server_active(server->internal) : 0;
+        if (active == 0) {
+            return true;
+        }
+        if (process_signalled(STOP_LOOK_US)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void close_parts(struct server *server)
+{
+    if (server->service.roller != NULL) {
+        roller_stop(server->service.roller);
+    }
+    if (server->dispatch != NULL) {
+        dispatch_close(server->dispatch);
+    }
+    if (server->service.intake != NULL) {
+        intake_close(server->service.intake);
+    }
+    if (server->http != NULL) {
+        http_server_stop(server->http);
+    }
+    if (server->internal != NULL) {
+        http_server_stop(server->internal);
+    }
+    ground_close(&server->service);
+}
+
+/* Readiness turns first, then the listener closes, then what is under way ends. A second signal
+ * ends the process at once: being killed is a supported way to stop. */
+static int stop(struct server *server)
+{
+    i64 linger_us = config_number(server->config, CONFIG_SERVER_LINGER_SECONDS) * TIME_SECOND_US;
+    i64 finish_us = config_number(server->config, CONFIG_SERVER_FINISH_SECONDS) * TIME_SECOND_US;
+    log_event(LOG_INFO, "stopping", LOG_S("data", server->service.data_directory));
+    atomic_store(&server->service.draining, true);
+    if (linger_us > 0 && process_signalled(linger_us)) {
+        return 0;
+    }
+    intake_refuse(server->service.intake, ERROR_DRAINING);
+    http_server_drain(server->http);
+    if (server->internal != NULL) {
+        http_server_drain(server->internal);
+    }
+    if (!wait_for_requests(server, finish_us)) {
+        return 0;
+    }
+    close_parts(server);
+    log_event(LOG_INFO, "stopped", LOG_S("data", STR("")));
+    return 0;
+}
+
+/* ---- the commands ---- */
+
+static enum log_level level_of(str text)
+{
+    return str_equal(text, STR("debug"))   ? LOG_DEBUG
+           : str_equal(text, STR("warn"))  ? LOG_WARN
+           : str_equal(text, STR("error")) ? LOG_ERROR
+                                           : LOG_INFO;
+}
+
+static int fail(struct server *server, err result, const struct error *error)
+{
+    process_complain(error);
+    close_parts(server);
+    return result == INVALID ? 2 : 1;
+}
+
+/* A developer's machine: no pause before the stop, and a small disk is no reason to refuse. */
+static void dev_defaults(struct config *config)
+{
+    config_default(config, CONFIG_SERVER_LINGER_SECONDS, STR("0"), 0);
+    config_default(config, CONFIG_SERVER_DISK_FREE_PERCENT, STR("0"), 0);
+    config_default(config, CONFIG_SERVER_DISK_FREE_BYTES, STR("64MiB"), (i64)64 * MIB);
+}
+
+static int serve(const struct config_source *source, enum mode mode)
+{
+    AUTO_ARENA struct arena *arena = arena_create(SERVER_BYTES_MAX);
+    struct server *server = arena_alloc(arena, sizeof(*server));
+    struct error error = {0};
+    assert(server != NULL);
+    server->arena = arena;
+    server->mode = mode;
+    err result = config_load(arena, source, &server->config, &error);
+    if (result != OK) {
+        process_complain(&error);
+        return 2;
+    }
+    if (mode == MODE_DEV) {
+        dev_defaults(server->config);
+    }
+    log_init(seam_system(), level_of(config_text(server->config, CONFIG_LOG_LEVEL)));
+    process_harden();
+    process_hold_signals();
+    result = start(server, &error);
+    if (result != OK) {
+        return fail(server, result, &error);
+    }
+    run(server);
+    return stop(server);
+}
+
+int serve_dev(const struct config_source *source)
+{
+    return serve(source, MODE_DEV);
+}
+
+int serve_run(const struct config_source *source)
+{
+    return serve(source, MODE_SERVE);
+}
