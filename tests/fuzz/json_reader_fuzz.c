@@ -1,5 +1,6 @@
-/* The reader against jansson: both take a text or both refuse it, but for what jansson cannot hold. Every
- * token lies in the input, unescaping stays within the token's size, and skipping ends where walking ends. */
+/* The reader against jansson: both take a text or both refuse it, but for what jansson cannot hold.
+ * Every token lies in the input, unescaping stays within the token's size, and skipping ends where
+ * walking ends. */
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "format/json.h"
@@ -82,7 +83,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool big_number = false;
     bool taken = walk(arena, text, &big_number);
     assert(skip_whole(text) == taken);
-    if (!utf8_valid(text) || big_number || (taken && json_has_lone_surrogate(text))) {
+    /* jansson takes a NUL byte behind a number, and refuses numbers and half pairs it cannot hold.
+     */
+    bool has_nul = str_find_byte(text, 0) >= 0;
+    if (!utf8_valid(text) || has_nul || big_number || (taken && json_has_lone_surrogate(text))) {
         return 0;
     }
     json_error_t error;
