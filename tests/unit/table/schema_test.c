@@ -11,12 +11,35 @@ static void textual_types_are_read_back_as_they_are_written(void **state)
 {
     (void)state;
     static const char *const TEXTS[] = {
-        "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz",
-        "timestamp_ns", "timestamptz_ns", "string", "uuid", "binary", "unknown", "variant",
-        "geometry", "geography", "geometry(srid:4326)", "geography(OGC:CRS84, spherical)",
-        "decimal(10,2)", "decimal(38,38)", "fixed[16]", "list<string>", "list<int required>",
-        "map<string, long>", "map<string, list<long required> required>",
-        "struct<a: int required, b: list<double>, required: string>", "struct<>",
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_ns",
+        "timestamptz_ns",
+        "string",
+        "uuid",
+        "binary",
+        "unknown",
+        "variant",
+        "geometry",
+        "geography",
+        "geometry(srid:4326)",
+        "geography(OGC:CRS84, spherical)",
+        "decimal(10,2)",
+        "decimal(38,38)",
+        "fixed[16]",
+        "list<string>",
+        "list<int required>",
+        "map<string, long>",
+        "map<string, list<long required> required>",
+        "struct<a: int required, b: list<double>, required: string>",
+        "struct<>",
         "struct<\"odd \\\"name\\\"\": map<uuid, struct<x: date>>>"};
     for (size_t i = 0; i < ARRAY_COUNT(TEXTS); i++) {
         AUTO_ARENA struct arena *arena = arena_create(MIB);
@@ -32,9 +55,9 @@ static void blanks_and_inner_marks_are_allowed_in_textual_types(void **state)
     AUTO_ARENA struct arena *arena = arena_create(MIB);
     struct type type = {0};
     bool required = false;
-    assert_int_equal(parse(arena, " map < string required ,\n decimal( 9 , 2 ) > required ", &type,
-                           &required),
-                     OK);
+    assert_int_equal(
+        parse(arena, " map < string required ,\n decimal( 9 , 2 ) > required ", &type, &required),
+        OK);
     assert_true(required);
     assert_str(type_text(arena, &type), "map<string, decimal(9,2)>");
     assert_true(type.fields[0].required);
@@ -45,13 +68,39 @@ static void blanks_and_inner_marks_are_allowed_in_textual_types(void **state)
 static void malformed_textual_types_are_refused(void **state)
 {
     (void)state;
-    static const char *const TEXTS[] = {
-        "", "strings", "Long", "decimal", "decimal(0,0)", "decimal(39,0)", "decimal(5,6)",
-        "decimal(5)", "decimal(5,-1)", "decimal(1234567890,0)", "fixed[0]", "fixed[]", "fixed(3)",
-        "list", "list<>", "list<int", "list<int>>", "list<int,int>", "map<int>", "map<int int>",
-        "struct<a int>", "struct<a: int,>", "struct<a: int b: int>", "struct<,>",
-        "struct<-: int>", "struct<\"a: int>", "long required", "list<unknown required>",
-        "struct<a: unknown required>", "map<unknown, int>", "geometry(", "int int", "int;"};
+    static const char *const TEXTS[] = {"",
+                                        "strings",
+                                        "Long",
+                                        "decimal",
+                                        "decimal(0,0)",
+                                        "decimal(39,0)",
+                                        "decimal(5,6)",
+                                        "decimal(5)",
+                                        "decimal(5,-1)",
+                                        "decimal(1234567890,0)",
+                                        "fixed[0]",
+                                        "fixed[]",
+                                        "fixed(3)",
+                                        "list",
+                                        "list<>",
+                                        "list<int",
+                                        "list<int>>",
+                                        "list<int,int>",
+                                        "map<int>",
+                                        "map<int int>",
+                                        "struct<a int>",
+                                        "struct<a: int,>",
+                                        "struct<a: int b: int>",
+                                        "struct<,>",
+                                        "struct<-: int>",
+                                        "struct<\"a: int>",
+                                        "long required",
+                                        "list<unknown required>",
+                                        "struct<a: unknown required>",
+                                        "map<unknown, int>",
+                                        "geometry(",
+                                        "int int",
+                                        "int;"};
     for (size_t i = 0; i < ARRAY_COUNT(TEXTS); i++) {
         AUTO_ARENA struct arena *arena = arena_create(MIB);
         struct type type = {0};
@@ -153,9 +202,9 @@ static void a_default_of_null_counts_as_none(void **state)
 {
     (void)state;
     AUTO_ARENA struct arena *arena = arena_create(MIB);
-    AUTO_JSON json_t *document =
-        fixture_json("{'type':'struct','fields':[{'id':1,'name':'a','required':false,"
-                     "'type':'int','write-default':null}]}");
+    AUTO_JSON json_t *document = fixture_json(
+        "{'type':'struct','fields':[{'id':1,'name':'a','required':false,"
+        "'type':'int','write-default':null}]}");
     struct schema schema = {0};
     assert_int_equal(schema_from_json(arena, document, &schema, NULL), OK);
     assert_null(schema.root.fields[0].write_default.data);
@@ -216,12 +265,12 @@ static void depth_of_a_schema_is_bounded(void **state)
     }
     for (int extra = 0; extra < 2; extra++) {
         if (extra == 1) {
-            type = json_pack("{s:s,s:i,s:o,s:b}", "type", "list", "element-id", 99, "element",
-                             type, "element-required", 0);
+            type = json_pack("{s:s,s:i,s:o,s:b}", "type", "list", "element-id", 99, "element", type,
+                             "element-required", 0);
         }
-        AUTO_JSON json_t *document =
-            json_pack("{s:s,s:[{s:i,s:s,s:b,s:O}]}", "type", "struct", "fields", "id", 1, "name",
-                      "a", "required", 0, "type", type);
+        AUTO_JSON json_t *document = json_pack("{s:s,s:[{s:i,s:s,s:b,s:O}]}", "type", "struct",
+                                               "fields", "id", 1, "name", "a", "required", 0,
+                                               "type", type);
         struct schema schema = {0};
         err result = schema_from_json(arena, document, &schema, NULL);
         assert_int_equal(result, extra == 0 ? OK : INVALID);
