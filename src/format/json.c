@@ -14,8 +14,8 @@ static u32 hex_unit(const char *digits)
     return unit;
 }
 
-/* The code point of the \u escape that starts at `at`; a pair of surrogates is one. Returns the bytes
- * taken. The token is valid, so that the digits are all there. */
+/* The code point of the \u escape that starts at `at`; a pair of surrogates is one. Returns the
+ * bytes taken. The token is valid, so that the digits are all there. */
 static size_t unescape_unit(const char *at, const char *end, u32 *out_point, bool *lone)
 {
     u32 high = hex_unit(at + 2);

@@ -27,11 +27,11 @@ enum json_kind {
 /* ---- splitting the array of a body ---- */
 
 enum json_array_event {
-    JSON_ARRAY_MORE,        /* the piece is used up */
-    JSON_ARRAY_ELEMENT,     /* one element ended */
-    JSON_ARRAY_NOT_ARRAY,   /* the first byte starts some other JSON value */
-    JSON_ARRAY_INVALID,     /* see json_array_offset */
-    JSON_ARRAY_TOO_MANY,    /* an element past the maximum starts here */
+    JSON_ARRAY_MORE,      /* the piece is used up */
+    JSON_ARRAY_ELEMENT,   /* one element ended */
+    JSON_ARRAY_NOT_ARRAY, /* the first byte starts some other JSON value */
+    JSON_ARRAY_INVALID,   /* see json_array_offset */
+    JSON_ARRAY_TOO_MANY,  /* an element past the maximum starts here */
 };
 
 struct json_array_element {
@@ -51,7 +51,7 @@ struct json_array {
     i32 level;
     i32 depth;
     i32 kind;
-    i32 token; /* how far into a string, number or word */
+    i32 token;                             /* how far into a string, number or word */
     u64 stack[(JSON_DEPTH_MAX + 64) / 64]; /* one bit a level: object or array */
 };
 
@@ -59,8 +59,8 @@ void json_array_init(struct json_array *array, i64 elements_max);
 /* Reads on from *at in the piece until an event; *at is advanced. */
 enum json_array_event json_array_feed(struct json_array *array, str piece, size_t *at,
                                       struct json_array_element *out_element);
-/* At the end of the body: MORE means that the array was complete; NOT_ARRAY and INVALID (offset = the
- * body's length, it ended too early) as above. */
+/* At the end of the body: MORE means that the array was complete; NOT_ARRAY and INVALID (offset
+ * = the body's length, it ended too early) as above. */
 enum json_array_event json_array_end(struct json_array *array);
 /* The first byte that no valid body could have at its place. */
 u64 json_array_offset(const struct json_array *array);
@@ -78,14 +78,14 @@ enum json_token {
     JSON_TOKEN_TRUE,
     JSON_TOKEN_FALSE,
     JSON_TOKEN_NULL,
-    JSON_TOKEN_END,        /* the value is complete and only white space follows */
-    JSON_TOKEN_INVALID,    /* not JSON at reader->at */
+    JSON_TOKEN_END,     /* the value is complete and only white space follows */
+    JSON_TOKEN_INVALID, /* not JSON at reader->at */
 };
 
 struct json_reader {
     str input;
-    size_t at;        /* next byte; after INVALID the byte that cannot stand there */
-    str text;         /* of the last token; of { [ } ] the bracket */
+    size_t at; /* next byte; after INVALID the byte that cannot stand there */
+    str text;  /* of the last token; of { [ } ] the bracket */
     i32 level;
     i32 state;
     u64 stack[(JSON_DEPTH_MAX + 64) / 64];
@@ -97,9 +97,10 @@ enum json_token json_next(struct json_reader *reader);
  * brackets included; data NULL when it is not JSON. */
 str json_skip(struct json_reader *reader, enum json_token token);
 
-/* Unescapes a string token (quotes included, valid UTF-8) into `out`. A \u surrogate without its pair
- * is written as its 3-byte form and *out_lone is set (may be NULL). Returns the bytes; when there is
- * nothing to unescape, a slice of the token itself and `out` is untouched. data NULL: out is full. */
+/* Unescapes a string token (quotes included, valid UTF-8) into `out`. A \u surrogate without its
+ * pair is written as its 3-byte form and *out_lone is set (may be NULL). Returns the bytes; when
+ * there is nothing to unescape, a slice of the token itself and `out` is untouched. data NULL:
+ * out is full. */
 str json_unescape(buf *out, str token, bool *out_lone);
 /* True when an escape of a lone surrogate stands in any string or name of the value. */
 bool json_has_lone_surrogate(str value);

@@ -31,11 +31,11 @@ enum number_state {
     NUMBER_BAD,
 };
 
-/* From inside a string to past its closing quote (END), to a byte that cannot stand there (BAD), or to
- * the end of the bytes. */
+/* From inside a string to past its closing quote (END), to a byte that cannot stand there (BAD),
+ * or to the end of the bytes. */
 const u8 *json_string_scan(const u8 *at, const u8 *end, i32 *state);
-/* Stops at the first byte that is not part of the number (END), that cannot stand there (BAD), or at
- * the end of the bytes, where the number may go on. */
+/* Stops at the first byte that is not part of the number (END), that cannot stand there (BAD),
+ * or at the end of the bytes, where the number may go on. */
 const u8 *json_number_scan(const u8 *at, const u8 *end, i32 *state);
 /* From byte *done of the word on; stops at its end, at a wrong byte, or at the end of the bytes. */
 const u8 *json_word_scan(const u8 *at, const u8 *end, str word, i32 *done);

@@ -1,7 +1,8 @@
 /* type: Iceberg types as a tree, shared by rows, columns and files.
  *
- * A plain value: built once in an arena (by table/schema) and read by many. Field ids are Iceberg's;
- * Parquet, Avro and statistics name columns by them. Iceberg table spec, "Schemas and data types". */
+ * A plain value: built once in an arena (by table/schema) and read by many. Field ids are
+ * Iceberg's; Parquet, Avro and statistics name columns by them. Iceberg table spec, "Schemas and
+ * data types". */
 #ifndef LHBOX_FORMAT_TYPE_H
 #define LHBOX_FORMAT_TYPE_H
 
@@ -36,9 +37,9 @@ enum type_kind {
 
 struct type {
     enum type_kind kind;
-    i32 precision; /* decimal: 1..38 */
-    i32 scale;     /* decimal: 0..precision */
-    i32 length;    /* fixed: bytes, from 1 */
+    i32 precision;  /* decimal: 1..38 */
+    i32 scale;      /* decimal: 0..precision */
+    i32 length;     /* fixed: bytes, from 1 */
     str parameters; /* geometry, geography: what stands in the brackets, with them; else empty */
     /* struct: its fields; list: one field "element"; map: two, "key" (required) and "value". */
     struct field *fields;

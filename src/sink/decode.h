@@ -1,11 +1,12 @@
 /* decode: one stored line to one row of columns, or to the reasons why not.
  *
- * The law is docs/rejects.md (spec "Rejects"); the reference model in tests/reference says the same in
- * Python. A verdict is a pure function of (bytes, schema, settings). A row is in the columns whole or
- * not at all.
+ * The law is docs/rejects.md (spec "Rejects"); the reference model in tests/reference says the same
+ * in Python. A verdict is a pure function of (bytes, schema, settings). A row is in the columns
+ * whole or not at all.
  *
- * A decoder belongs to one roll worker. Its columns grow in the arena given at open; what a row's hits
- * point at lives until the next line. Fails with LIMIT only. */
+ * A decoder belongs to one roll worker. Its columns grow in the arena given at open; what a row's
+ * hits point at lives until the next line. Decoding fails with LIMIT only, and leaves the columns as
+ * they were; opening also with INVALID. */
 #ifndef LHBOX_SINK_DECODE_H
 #define LHBOX_SINK_DECODE_H
 
@@ -40,8 +41,9 @@ struct decode_result {
 
 struct decoder;
 
-/* The schema must outlive the decoder. `columns` get one entry per column of the schema, __ingest_ts
- * included where the schema has it. */
+/* The schema must outlive the decoder. `columns` get one entry per column of the schema,
+ * __ingest_ts included where the schema has it. INVALID: a column or default that no sink writes
+ * (unsupported_column_type, reserved_column_conflict), or settings that do not fit the schema. */
 MUST_USE err decoder_open(struct arena *arena, const struct schema *schema,
                           const struct decode_settings *settings, struct decoder **out_decoder,
                           struct error *error);

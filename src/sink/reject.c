@@ -18,8 +18,8 @@ str reject_reason_text(enum reject_reason reason)
     return texts[reason];
 }
 
-/* Text with each surrogate, three bytes ED A0..BF xx, as U+FFFD: any reader takes that. The size stays
- * the same. */
+/* Text with each surrogate, three bytes ED A0..BF xx, as U+FFFD: any reader takes that. The size
+ * stays the same. */
 static void reject_make_readable(char *text, size_t size)
 {
     for (size_t i = 0; i + 2 < size; i++) {
@@ -36,7 +36,8 @@ static void reject_append_path(buf *out, str path)
         buf_append(out, STR("null"));
         return;
     }
-    /* Three bytes more than are shown, so that what is cut off can be seen to be a whole character. */
+    /* Three bytes more than are shown, so that what is cut off can be seen to be a whole
+     * character. */
     char text[REJECT_COLUMN_BYTES_MAX + 3 + sizeof(ELLIPSIS)];
     size_t size = path.size < REJECT_COLUMN_BYTES_MAX + 3 ? path.size : REJECT_COLUMN_BYTES_MAX + 3;
     if (size > 0) {

@@ -31,7 +31,7 @@ struct reject_batch {
 };
 
 struct reject_row {
-    i64 row; /* -1: null, the whole batch */
+    i64 row;                       /* -1: null, the whole batch */
     const struct reject_hit *hits; /* the first is the reason, the rest `also` (20 at most) */
     size_t hit_count;
     str did_you_mean; /* data NULL: none */

@@ -1,5 +1,6 @@
-/* The decoder on any line, over a schema with every type: a verdict, columns in step, the same verdict
- * again, and a reject record that is one line of JSON. The first byte of the input picks the settings. */
+/* The decoder on any line, over a schema with every type: a verdict, columns in step, the same
+ * verdict again, and a reject record that is one line of JSON. The first byte of the input picks
+ * the settings. */
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "format/json.h"

@@ -1,5 +1,5 @@
-/* The splitter gives the same answer whole and in pieces, and the reader finds the same first wrong byte.
- * The input's first byte says how large the pieces are. */
+/* The splitter gives the same answer whole and in pieces, and the reader finds the same first
+ * wrong byte. The input's first byte says how large the pieces are. */
 #include "base/assert.h"
 #include "format/json.h"
 #include "fuzz.h"

@@ -1,10 +1,10 @@
 /* decode_case: cases of the reference model through the product's own intake and decoder.
  *
- *     decode_case < cases      one case a line, as `python3 -m reference.cli random` prints them (in tests/)
- *     decode_case FILE
+ * decode_case < cases      one case a line, as `python3 -m reference.cli random` prints them (in
+ * tests/) decode_case FILE
  *
- * Prints for each case the lines that the model's `run` prints, and then a line "--". The body goes in
- * in pieces whose size depends on the case's seed: pieces must not matter. */
+ * Prints for each case the lines that the model's `run` prints, and then a line "--". The body
+ * goes in in pieces whose size depends on the case's seed: pieces must not matter. */
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/id.h"

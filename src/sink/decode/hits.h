@@ -1,8 +1,8 @@
 /* decode/hits: what is wrong with the row at hand, found in the order of the law.
  *
- * The first hit and REJECT_ALSO_MAX more are kept with their texts; once that many are found nothing
- * more can change the record (decode_hits_full). Texts live until the next row. Owned by one
- * decoder. */
+ * The first hit and REJECT_ALSO_MAX more are kept with their texts; once that many are found
+ * nothing more can change the record (decode_hits_full). Texts live until the next row. Owned by
+ * one decoder. */
 #ifndef LHBOX_SINK_DECODE_HITS_H
 #define LHBOX_SINK_DECODE_HITS_H
 
@@ -46,8 +46,8 @@ static inline bool decode_hits_full(const struct decode_hits *hits)
 
 void decode_hit(struct decode_hits *hits, const struct decode_tree *tree, enum reject_reason reason,
                 struct decode_at at, str detail);
-/* A value that does not fit its type; `length` is of the bytes, for WRONG_LENGTH. `token` is the value
- * as sent (or the name that is a map's key). */
+/* A value that does not fit its type; `length` is of the bytes, for WRONG_LENGTH. `token` is the
+ * value as sent (or the name that is a map's key). */
 void decode_hit_misfit(struct decode_hits *hits, const struct decode_tree *tree,
                        enum reject_reason reason, struct decode_at at,
                        const struct decode_plan *plan, enum json_kind kind, str token,

@@ -105,8 +105,9 @@ static enum number_fate number_judge(const struct number_parts *parts, u64 manti
     return small ? NUMBER_IS_SMALL : NUMBER_IS_LONG;
 }
 
-/* A copy with a NUL behind it, as strtod wants. The process never sets a locale, so that its point is
- * the decimal point; its result is the nearest value, ties to even, for any number of digits. */
+/* A copy with a NUL behind it, as strtod wants. The process never sets a locale, so that its
+ * point is the decimal point; its result is the nearest value, ties to even, for any number of
+ * digits. */
 static const char *number_terminated(str text, buf *scratch)
 {
     size_t start = scratch->size;

@@ -1,8 +1,8 @@
 /* decode/plan: a schema made ready for decoding: one plan for each type in it, as a tree.
  *
- * Names can be looked up, defaults are values, and each struct and map has room for the bookkeeping of
- * the one JSON value of that type at hand. (A type cannot stand inside itself, so that there is never
- * more than one.) Lives in the decoder's arena. */
+ * Names can be looked up, defaults are values, and each struct and map has room for the
+ * bookkeeping of the one JSON value of that type at hand. (A type cannot stand inside itself, so
+ * that there is never more than one.) Lives in the decoder's arena. */
 #ifndef LHBOX_SINK_DECODE_PLAN_H
 #define LHBOX_SINK_DECODE_PLAN_H
 
@@ -54,7 +54,7 @@ static inline bool decode_plan_has_string_keys(const struct decode_plan *plan)
 /* The index of the field of this name, or DECODE_NONE. `expected` is tried first. */
 u32 decode_plan_find(const struct decode_plan *plan, str name, u32 expected);
 
-/* Appends the value that a default's JSON text stands for (Iceberg table spec, appendix C, single-value
- * JSON). INVALID: it is none. LIMIT. */
+/* Appends the value that a default's JSON text stands for (Iceberg table spec, appendix C,
+ * single-value JSON). INVALID: it is none. LIMIT. */
 MUST_USE err decode_default_append(struct column *column, str json, struct error *error);
 #endif

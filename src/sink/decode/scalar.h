@@ -1,8 +1,8 @@
 /* decode/scalar: one JSON value to one value of a scalar type, or the reason why not.
  *
  * Section 3 of the rules, row by row. Numbers are judged on their decimal text. Pure but for the
- * scratch buffer, which must have room for the token twice and 64 bytes more; what a result points at
- * lives there or in the token. */
+ * scratch buffer, which must have room for the token twice and 64 bytes more; what a result
+ * points at lives there or in the token. */
 #ifndef LHBOX_SINK_DECODE_SCALAR_H
 #define LHBOX_SINK_DECODE_SCALAR_H
 
@@ -37,7 +37,8 @@ bool decode_is_integer(str text); /* -?(0|[1-9][0-9]*) */
 
 enum decode_fit decode_date(str text, i32 *out_days, enum reject_reason *out_reason);
 enum decode_fit decode_time(str text, i64 *out_microseconds, enum reject_reason *out_reason);
-/* timestamp, timestamptz and their _ns: the unit and whether a zone is needed come from the type. */
+/* timestamp, timestamptz and their _ns: the unit and whether a zone is needed come from the
+ * type. */
 enum decode_fit decode_timestamp(str text, enum type_kind kind, i64 *out_units,
                                  enum reject_reason *out_reason);
 

@@ -1,9 +1,9 @@
 /* decode/tree: one row as a flat array of nodes, in byte order, with its names looked up.
  *
- * Made in one pass without recursion. A name is resolved where the schema reaches, that is, wherever
- * the JSON kinds above it fit the types. Of members of one name only the first counts: the others, and
- * all inside them, are to be passed over (decode_tree_next), except in the search for such names
- * itself.
+ * Made in one pass without recursion. A name is resolved where the schema reaches, that is,
+ * wherever the JSON kinds above it fit the types. Of members of one name only the first counts: the
+ * others, and all inside them, are to be passed over (decode_tree_next), except in the search for
+ * such names itself.
  *
  * Owned by one decoder; all is reused for the next line. */
 #ifndef LHBOX_SINK_DECODE_TREE_H
@@ -39,8 +39,8 @@ struct decode_name {
     const struct decode_plan *plan; /* whose fields were looked at; NULL: none */
 };
 
-/* What the schema has to say about values: nothing; they are of this plan's type; they are the entries
- * of this map. */
+/* What the schema has to say about values: nothing; they are of this plan's type; they are the
+ * entries of this map. */
 enum decode_place { DECODE_PLACE_FREE, DECODE_PLACE_VALUE, DECODE_PLACE_ENTRY };
 
 /* An object or array that is still open. */
@@ -107,8 +107,9 @@ static inline enum json_kind decode_tree_kind(const struct decode_tree *tree, u3
     return (enum json_kind)tree->nodes[at].kind;
 }
 
-/* Notes where an object of a struct or an entry of a map has its fields: plan->seen[f] is the returned
- * number where it has field f, and plan->member[f] the node. `at` may be DECODE_NONE: it has none. */
+/* Notes where an object of a struct or an entry of a map has its fields: plan->seen[f] is the
+ * returned number where it has field f, and plan->member[f] the node. `at` may be DECODE_NONE:
+ * it has none. */
 u64 decode_tree_members(struct decode_tree *tree, struct decode_plan *plan, u32 at);
 
 #endif

@@ -1,7 +1,7 @@
 /* decode/value: values that are in columns: appended, copied, compared as a map compares its keys.
  *
- * Two values are equal when their bytes are: a float's zeros differ, its NaN equals itself. Pure; any
- * thread. */
+ * Two values are equal when their bytes are: a float's zeros differ, its NaN equals itself.
+ * Pure; any thread. */
 #ifndef LHBOX_SINK_DECODE_VALUE_H
 #define LHBOX_SINK_DECODE_VALUE_H
 

@@ -3,8 +3,8 @@
 #include "base/assert.h"
 #include "sink/decode/value.h"
 
-/* Functions here walk a schema's tree by calling themselves, never the row's: the depth of a schema is
- * bounded where it is read. */
+/* Functions here walk a schema's tree by calling themselves, never the row's: the depth of a
+ * schema is bounded where it is read. */
 
 /* After an append, or a hit. */
 static bool row_goes_on(struct decode_row *row, bool appended)
@@ -90,7 +90,8 @@ struct key_set {
     size_t mask;
 };
 
-/* A table for as many keys as the JSON value has members or elements. False at the arena's limit. */
+/* A table for as many keys as the JSON value has members or elements. False at the arena's
+ * limit. */
 static bool key_set_begin(struct decode_row *row, struct decode_plan *plan,
                           const struct column *keys, u32 node, struct key_set *out_set)
 {
@@ -129,7 +130,8 @@ static bool key_set_add(const struct key_set *set)
     return true;
 }
 
-/* After a key was appended: keys are compared as stored, those that could not be made not at all. */
+/* After a key was appended: keys are compared as stored, those that could not be made not at
+ * all. */
 static bool check_key(struct decode_row *row, const struct key_set *set, u64 bad_before,
                       struct decode_at at)
 {
@@ -139,8 +141,8 @@ static bool check_key(struct decode_row *row, const struct key_set *set, u64 bad
     return row_goes_on(row, true);
 }
 
-/* String keys cannot repeat here: names that do are dropped members. Half pairs in names are hits by
- * now. */
+/* String keys cannot repeat here: names that do are dropped members. Half pairs in names are
+ * hits by now. */
 static bool append_string_map(struct decode_row *row, struct decode_plan *plan,
                               struct column *column, u32 node)
 {

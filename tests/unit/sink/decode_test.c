@@ -1,5 +1,6 @@
-/* What the comparison with the reference model (tests/oracle/test_reference.py) cannot show: rows in
- * sequence, memory running out, limits; and the examples of the rules, so that they stand here too. */
+/* What the comparison with the reference model (tests/oracle/test_reference.py) cannot show:
+ * rows in sequence, memory running out, limits; and the examples of the rules, so that they
+ * stand here too. */
 #include "sink/decode.h"
 
 #include <setjmp.h>
@@ -402,8 +403,8 @@ static str long_line(struct arena *arena, int count)
     return buf_str(&line);
 }
 
-/* Whether the whole goes through with the n-th growth of an arena failing. What fails must be told, and
- * leave the columns in step. */
+/* Whether the whole goes through with the n-th growth of an arena failing. What fails must be
+ * told, and leave the columns in step. */
 static bool runs_with_failure_at(i64 n)
 {
     AUTO_ARENA struct arena *texts = arena_create(8 * MIB);
