@@ -227,11 +227,13 @@ err catalog_rename_table(struct catalog_request *request, struct error *error)
 err catalog_commit_table(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
-    AUTO_TABLE struct table after = {0};
     TRY(catalog_body(request, &body, error));
-    TRY(catalog_commit(&request->warehouse->catalog, request->arena, table_of(request), body,
-                       &after, error));
-    return reply_table(request, &after, SNAPSHOTS_ALL, error);
+    struct catalog_change change = {
+        .name = table_of(request), .request = body, .author = CATALOG_CLIENT};
+    TRY(catalog_local_commit(request->local, request->arena, &change, 1, error));
+    err result = reply_table(request, &change.after, SNAPSHOTS_ALL, error);
+    table_close(&change.after);
+    return result;
 }
 
 MUST_USE static err read_changes(struct catalog_request *request, const json_t *items,
@@ -246,6 +248,7 @@ MUST_USE static err read_changes(struct catalog_request *request, const json_t *
         TRY(catalog_table_from_json(request->arena, json_object_get(item, "identifier"),
                                     &changes[i].name, error));
         changes[i].request = item;
+        changes[i].author = CATALOG_CLIENT;
     }
     return OK;
 }

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "table/catalog_keep.h"
 #include "table/catalog_state.h"
 #include "table/document.h"
 #include "table/metadata_file.h"
@@ -249,6 +250,9 @@ MUST_USE static err steps_write_and_swap(struct catalog_local *local, struct are
 {
     for (size_t i = 0; i < count; i++) {
         TRY(step_write(local, arena, &steps[i], error));
+        if (steps[i].change->author == CATALOG_CLIENT && steps[i].written.data != NULL) {
+            catalog_keep_add(local->locations, local->seam, steps[i].base, steps[i].after);
+        }
     }
     return swap_pointers(local, arena, steps, count, error);
 }

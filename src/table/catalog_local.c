@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "table/catalog_keep.h"
 #include "table/catalog_purge.h"
 #include "table/catalog_state.h"
 #include "table/document.h"
@@ -192,8 +193,12 @@ err catalog_read(const struct catalog_local *local, struct arena *arena, struct 
                                         &why);
         }
     }
+    if (result != OK) {
+        return error_set(error, result, why.code, "%s", why.message);
+    }
+    catalog_keep_check(local->locations, local->seam, *out_metadata);
     *out_pointer = pointer;
-    return result == OK ? OK : error_set(error, result, why.code, "%s", why.message);
+    return OK;
 }
 
 static err local_load(void *self, struct arena *arena, struct table_name name,

@@ -53,10 +53,15 @@ MUST_USE err catalog_check_namespace(str namespace_name, struct error *error);
 
 /* ---- tables ---- */
 
+/* Whose commit it is: a client of ours may delete its files when our answer is lost (catalog_keep),
+ * the roller never does. */
+enum catalog_author { CATALOG_ROLLER, CATALOG_CLIENT };
+
 /* One table of a commit. `request` is the REST spec's CommitTableRequest. */
 struct catalog_change {
     struct table_name name;
     const json_t *request;
+    enum catalog_author author;
     struct table after; /* out; the caller closes it */
 };
 /* All or none. Each table at most once. */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "format/avro.h"
+#include "table/catalog_keep.h"
 #include "table/document.h"
 #include "table/manifest.h"
 #include "table/metadata_file.h"
@@ -158,6 +159,7 @@ void catalog_purge(const struct location_set *locations, const struct metadata *
     if (str_equal_ignore_case(metadata_property(metadata, "gc.enabled"), STR("false"))) {
         return;
     }
+    catalog_keep_end(locations, metadata);
     AUTO_ARENA struct arena *arena = arena_create(PURGE_BYTES_MAX);
     AUTO_ARENA struct arena *scratch = arena_create(2 * PURGE_BYTES_MAX);
     struct purge purge = {.locations = locations,

@@ -1,4 +1,6 @@
 #include "catalog_fixture.h"
+#include "table/catalog_keep.h"
+#include "table/commit.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -357,6 +359,110 @@ static void transaction_names_a_table_once(void **state)
     assert_int_equal(catalog_local_commit(f->local, f->arena, changes, 2, &f->error), INVALID);
 }
 
+/* ---- files of clients ---- */
+
+/* One data file with its manifest and list, as a client writes them, and the request that adds it.
+ */
+static json_t *client_append(struct fixture *f, const char *name, const char *data_path)
+{
+    AUTO_TABLE struct table table = load(f, name);
+    str data = str_format(f->arena, "file://%s", data_path);
+    str bytes = STR("rows");
+    must(f, location_put(&f->locations, f->arena, data, &bytes, 1, &f->error));
+    struct append result = commit_begin(seam_system());
+    struct data_file file = {
+        .path = data, .stats = {.rows = 1, .file_bytes = (i64)bytes.size}, .sort_order_id = 0};
+    result.files = &file;
+    result.file_count = 1;
+    json_t *request = NULL;
+    must(f, commit_append(f->arena, &f->locations, &table, seam_system(), &result, &request,
+                          &f->error));
+    return request;
+}
+
+static err client_sends(struct fixture *f, const char *name, const json_t *request)
+{
+    struct catalog_change change = {
+        .name = demo(name), .request = request, .author = CATALOG_CLIENT};
+    f->error = (struct error){0};
+    err result = catalog_local_commit(f->local, f->arena, &change, 1, &f->error);
+    table_close(&change.after);
+    return result;
+}
+
+static void committed_file_that_its_writer_deletes_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    const char *path = table_path(f, &table, "data/a.parquet");
+    json_auto_t *request = client_append(f, "t", path);
+    f->fault = FAULT_DONE_UNTOLD;
+    must(f, client_sends(f, "t", request));
+    assert_int_equal(unlink(path), 0);
+    AUTO_TABLE struct table after = load(f, "t");
+    assert_true(exists(path));
+    assert_str(read_file(f, path), "rows");
+}
+
+static void file_of_a_refused_commit_stays_deleted(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    const char *path = table_path(f, &table, "data/a.parquet");
+    json_auto_t *request = client_append(f, "t", path);
+    f->fault = FAULT_REFUSED;
+    assert_int_equal(client_sends(f, "t", request), IO);
+    assert_int_equal(unlink(path), 0);
+    AUTO_TABLE struct table after = load(f, "t");
+    assert_false(exists(path));
+}
+
+static instant now_later(void *self)
+{
+    (void)self;
+    return seam_now(seam_system()) + CATALOG_KEEP_US + TIME_SECOND_US;
+}
+
+static void kept_files_end_when_no_client_tries_again(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    const char *path = table_path(f, &table, "data/a.parquet");
+    json_auto_t *request = client_append(f, "t", path);
+    must(f, client_sends(f, "t", request));
+    AUTO_TABLE struct table soon = load(f, "t");
+    assert_true(count_files(f, "/kept/") > 0);
+    struct seam later = *seam_system();
+    later.now = now_later;
+    struct catalog catalog = {0};
+    const struct catalog_local_options options = {.db = &f->db,
+                                                  .seam = &later,
+                                                  .warehouse = STR("garden"),
+                                                  .tables_uri = f->tables_uri,
+                                                  .locations = &f->locations};
+    must(f, catalog_local_open(f->arena, &options, &catalog, &f->error));
+    /* What is missing comes back even then: the server may have been away. */
+    assert_int_equal(unlink(path), 0);
+    AUTO_TABLE struct table after = {0};
+    must(f, catalog_load(&catalog, f->arena, demo("t"), &after, &f->error));
+    assert_int_equal(count_files(f, "/kept/"), 0);
+    assert_true(exists(path));
+    catalog_local_close(&catalog);
+}
+
+static void purge_ends_the_kept_files(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    const char *path = table_path(f, &table, "data/a.parquet");
+    json_auto_t *request = client_append(f, "t", path);
+    must(f, client_sends(f, "t", request));
+    assert_true(count_files(f, "/kept/") > 0);
+    must(f, catalog_local_drop(f->local, demo("t"), CATALOG_FILES_PURGE, &f->error));
+    assert_int_equal(count_files(f, "/kept/"), 0);
+    assert_int_equal(count_files(f, "/tables/demo/t-"), 0);
+}
+
 /* ---- staged creates ---- */
 
 #define FROM_NOTHING                                                                               \
@@ -439,6 +545,10 @@ int main(void)
         T(death_between_file_and_pointer_leaves_the_table_as_it_was),
         T(transaction_moves_all_tables_or_none),
         T(transaction_names_a_table_once),
+        T(committed_file_that_its_writer_deletes_comes_back),
+        T(file_of_a_refused_commit_stays_deleted),
+        T(kept_files_end_when_no_client_tries_again),
+        T(purge_ends_the_kept_files),
         T(staged_table_is_stored_by_its_commit_only),
         T(second_create_commit_meets_the_table),
         T(create_commit_needs_its_namespace),
