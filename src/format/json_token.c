@@ -67,7 +67,8 @@ static i32 string_escape(i32 state, u8 byte)
     }
 }
 
-const u8 *json_string_scan(const u8 *at, const u8 *end, i32 *state)
+/* With a backslash in it, or a byte that cannot stand there, or cut off. */
+static const u8 *string_scan_rest(const u8 *at, const u8 *end, i32 *state)
 {
     while (at < end) {
         if (*state == STRING_BODY) {
@@ -89,6 +90,18 @@ const u8 *json_string_scan(const u8 *at, const u8 *end, i32 *state)
         at++;
     }
     return at;
+}
+
+const u8 *json_string_scan(const u8 *at, const u8 *end, i32 *state)
+{
+    if (*state == STRING_BODY) {
+        at = string_plain(at, end);
+        if (at < end && *at == '"') {
+            *state = STRING_END;
+            return at + 1;
+        }
+    }
+    return string_scan_rest(at, end, state);
 }
 
 /* ---- numbers ---- */
@@ -138,11 +151,16 @@ const u8 *json_number_scan(const u8 *at, const u8 *end, i32 *state)
         }
         *state = next;
         at++;
+        /* One digit more changes nothing after these. */
+        bool digits = next == NUMBER_WHOLE || next == NUMBER_FRACTION || next == NUMBER_EXPONENT;
+        while (digits && at < end && json_is_digit(*at)) {
+            at++;
+        }
     }
     return at;
 }
 
-/* ---- words and first bytes ---- */
+/* ---- words ---- */
 
 const u8 *json_word_scan(const u8 *at, const u8 *end, str word, i32 *done)
 {
@@ -151,31 +169,4 @@ const u8 *json_word_scan(const u8 *at, const u8 *end, str word, i32 *done)
         *done += 1;
     }
     return at;
-}
-
-bool json_kind_of(u8 byte, enum json_kind *out_kind)
-{
-    switch (byte) {
-    case '{':
-        *out_kind = JSON_KIND_OBJECT;
-        return true;
-    case '[':
-        *out_kind = JSON_KIND_ARRAY;
-        return true;
-    case '"':
-        *out_kind = JSON_KIND_STRING;
-        return true;
-    case 't':
-        *out_kind = JSON_KIND_TRUE;
-        return true;
-    case 'f':
-        *out_kind = JSON_KIND_FALSE;
-        return true;
-    case 'n':
-        *out_kind = JSON_KIND_NULL;
-        return true;
-    default:
-        *out_kind = JSON_KIND_NUMBER;
-        return byte == '-' || json_is_digit(byte);
-    }
 }

@@ -39,8 +39,6 @@ const u8 *json_string_scan(const u8 *at, const u8 *end, i32 *state);
 const u8 *json_number_scan(const u8 *at, const u8 *end, i32 *state);
 /* From byte *done of the word on; stops at its end, at a wrong byte, or at the end of the bytes. */
 const u8 *json_word_scan(const u8 *at, const u8 *end, str word, i32 *done);
-/* What a value's first byte makes it; false when no value starts so. */
-bool json_kind_of(u8 byte, enum json_kind *out_kind);
 /* -1: none. */
 i32 json_hex_digit(u8 byte);
 
@@ -78,6 +76,34 @@ static inline const u8 *json_space_scan(const u8 *at, const u8 *end)
         at++;
     }
     return at;
+}
+
+/* What a value's first byte makes it; false when no value starts so. */
+static inline bool json_kind_of(u8 byte, enum json_kind *out_kind)
+{
+    switch (byte) {
+    case '{':
+        *out_kind = JSON_KIND_OBJECT;
+        return true;
+    case '[':
+        *out_kind = JSON_KIND_ARRAY;
+        return true;
+    case '"':
+        *out_kind = JSON_KIND_STRING;
+        return true;
+    case 't':
+        *out_kind = JSON_KIND_TRUE;
+        return true;
+    case 'f':
+        *out_kind = JSON_KIND_FALSE;
+        return true;
+    case 'n':
+        *out_kind = JSON_KIND_NULL;
+        return true;
+    default:
+        *out_kind = JSON_KIND_NUMBER;
+        return byte == '-' || json_is_digit(byte);
+    }
 }
 
 /* Levels of objects and arrays: one bit each. */
