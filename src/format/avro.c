@@ -322,8 +322,8 @@ MUST_USE static err read_record(struct reader *reader, const struct avro_type *t
     return OK;
 }
 
-/* One more item at the end of a list that grows. Each item but a null takes a byte at least, so that
- * what is left of the bytes bounds what is worth having room for. */
+/* One more item at the end of a list that grows. Each item but a null takes a byte at least, so
+ * that what is left of the bytes bounds what is worth having room for. */
 MUST_USE static err items_add(struct reader *reader, struct avro_value *list, size_t *capacity,
                               u64 expected, struct avro_value **out_item)
 {
@@ -508,16 +508,16 @@ MUST_USE static err block_decompress(struct reader *reader, enum avro_codec code
                                      str *out_bytes)
 {
     if (codec != AVRO_SNAPPY) {
-        return decompress(reader->arena, codecs[codec].codec, block, AVRO_BLOCK_BYTES_MAX,
-                          out_bytes, reader->error);
+        return compress_expand(reader->arena, codecs[codec].codec, block, AVRO_BLOCK_BYTES_MAX,
+                               out_bytes, reader->error);
     }
     if (block.size < AVRO_SNAPPY_CRC_SIZE) {
         return read_corrupt(reader, "has a snappy block without its checksum");
     }
     size_t size = block.size - AVRO_SNAPPY_CRC_SIZE;
     str bytes = {0};
-    TRY(decompress(reader->arena, COMPRESS_SNAPPY, str_slice(block, 0, size), AVRO_BLOCK_BYTES_MAX,
-                   &bytes, reader->error));
+    TRY(compress_expand(reader->arena, COMPRESS_SNAPPY, str_slice(block, 0, size),
+                        AVRO_BLOCK_BYTES_MAX, &bytes, reader->error));
     u32 crc = __builtin_bswap32(num_load_u32(block.data + size));
     if (crc != (u32)crc32_z(0, (const Bytef *)bytes.data, bytes.size)) {
         return read_corrupt(reader, "has a block whose checksum is wrong");

@@ -1,13 +1,14 @@
 /* avro: object container files, written and read (Apache Avro 1.11 specification).
  *
  * Iceberg manifests and manifest lists are such files. The schema is the caller's JSON text, kept
- * verbatim, so that field-id, element-id and logicalType survive; header metadata is any list of keys.
- * Values are encoded by the caller through the avro_put_* functions and decoded along the writer's
- * schema by avro_value, which gives records as arrays of values in the writer's field order with the
- * field ids that the schema names. Codecs: null, deflate, snappy (with its CRC), zstandard.
+ * verbatim, so that field-id, element-id and logicalType survive; header metadata is any list of
+ * keys. Values are encoded by the caller through the avro_put_* functions and decoded along the
+ * writer's schema by avro_value, which gives records as arrays of values in the writer's field
+ * order with the field ids that the schema names. Codecs: null, deflate, snappy (with its CRC),
+ * zstandard.
  *
- * Files of other writers are hostile input: every length is checked against what is left, nesting is
- * bounded, a block that decompresses past AVRO_BLOCK_BYTES_MAX is CORRUPT. Pure; one thread. */
+ * Files of other writers are hostile input: every length is checked against what is left, nesting
+ * is bounded, a block that decompresses past AVRO_BLOCK_BYTES_MAX is CORRUPT. Pure; one thread. */
 #ifndef LHBOX_FORMAT_AVRO_H
 #define LHBOX_FORMAT_AVRO_H
 
@@ -36,8 +37,8 @@ static inline void avro_put_branch(buf *out, i64 branch)
 }
 
 /* A whole file: header (schema, codec and `meta`), then `records` (count encoded records) in one or
- * more blocks, each followed by the sync marker, which is derived from the content so that equal input
- * gives equal bytes. Fails with LIMIT. */
+ * more blocks, each followed by the sync marker, which is derived from the content so that equal
+ * input gives equal bytes. Fails with LIMIT. */
 MUST_USE err avro_write(buf *out, struct arena *arena, str schema_json,
                         const struct avro_meta *meta, size_t meta_count, enum avro_codec codec,
                         str records, i64 record_count, struct error *error);
@@ -80,7 +81,8 @@ str avro_file_schema(const struct avro_file *file);
 str avro_file_meta(const struct avro_file *file, str key);
 size_t avro_file_count(const struct avro_file *file);
 const struct avro_value *avro_file_record(const struct avro_file *file, size_t index);
-/* The item of this field id in a record; by name when the writer's schema gave no ids. NULL: none. */
+/* The item of this field id in a record; by name when the writer's schema gave no ids. NULL: none.
+ */
 const struct avro_value *avro_field_of(const struct avro_value *record, i32 field_id, str name);
 
 #endif

@@ -1,8 +1,8 @@
 /* avro_schema: a schema's JSON text as a tree to decode along. Private to avro.
  *
  * Named types may be referred to by name, also from inside themselves, so that the tree can have
- * cycles: whoever walks it bounds the depth. Attributes other than field-id, key-id and value-id are
- * ignored. Lives in the arena given. Fails with CORRUPT (not a schema) and LIMIT. */
+ * cycles: whoever walks it bounds the depth. Attributes other than field-id, key-id and value-id
+ * are ignored. Lives in the arena given. Fails with CORRUPT (not a schema) and LIMIT. */
 #ifndef LHBOX_FORMAT_AVRO_SCHEMA_H
 #define LHBOX_FORMAT_AVRO_SCHEMA_H
 

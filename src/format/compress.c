@@ -121,8 +121,8 @@ MUST_USE static err decompress_corrupt(struct error *error, const char *codec, c
     return error_set(error, CORRUPT, ERROR_INTERNAL, "a %s block %s", codec, why);
 }
 
-/* Room for the next piece of the output: as much again as there is, so that growth is linear in all,
- * and never more than one byte past size_max, which the caller takes as too much. */
+/* Room for the next piece of the output: as much again as there is, so that growth is linear in
+ * all, and never more than one byte past size_max, which the caller takes as too much. */
 MUST_USE static err decompress_room(buf *out, size_t size_max, char **out_room, size_t *out_size,
                                     struct error *error)
 {
@@ -254,8 +254,8 @@ MUST_USE static err unzstd_block(struct arena *arena, str bytes, size_t size_max
     return OK;
 }
 
-err decompress(struct arena *arena, enum compress_codec codec, str bytes, size_t size_max,
-               str *out_bytes, struct error *error)
+err compress_expand(struct arena *arena, enum compress_codec codec, str bytes, size_t size_max,
+                    str *out_bytes, struct error *error)
 {
     assert(size_max < SIZE_MAX);
     switch (codec) {

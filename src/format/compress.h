@@ -2,8 +2,8 @@
  *
  * A compressor keeps its library context from block to block (its memory is the library's, not an
  * arena's) and is closed by its owner, one thread at a time. Decompressing never gives more than
- * the size asked for, whatever the block claims of itself: a block that wants more, or is not whole,
- * is CORRUPT. Fails with LIMIT when the arena or buffer is full. */
+ * the size asked for, whatever the block claims of itself: a block that wants more, or is not
+ * whole, is CORRUPT. Fails with LIMIT when the arena or buffer is full. */
 #ifndef LHBOX_FORMAT_COMPRESS_H
 #define LHBOX_FORMAT_COMPRESS_H
 
@@ -33,7 +33,7 @@ void compressor_close(struct compressor *compressor); /* a zeroed one is allowed
 MUST_USE err compress_append(struct compressor *compressor, buf *out, str bytes,
                              struct error *error);
 /* The result is in the arena; with COMPRESS_NONE it is `bytes` itself. */
-MUST_USE err decompress(struct arena *arena, enum compress_codec codec, str bytes, size_t size_max,
-                        str *out_bytes, struct error *error);
+MUST_USE err compress_expand(struct arena *arena, enum compress_codec codec, str bytes,
+                             size_t size_max, str *out_bytes, struct error *error);
 
 #endif

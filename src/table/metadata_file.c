@@ -71,7 +71,8 @@ MUST_USE static err gzip_read(struct arena *arena, str bytes, str *out_bytes, st
                          METADATA_FILE_BYTES_MAX);
     }
     str plain = {0};
-    TRY(decompress(arena, COMPRESS_DEFLATE, str_slice(bytes, header, end), size, &plain, error));
+    TRY(compress_expand(arena, COMPRESS_DEFLATE, str_slice(bytes, header, end), size, &plain,
+                        error));
     if (plain.size != size || gzip_crc(plain) != crc) {
         return error_set(error, CORRUPT, ERROR_INTERNAL, "damaged gzip data");
     }

@@ -1,5 +1,5 @@
-/* The Avro reader: any bytes are read, corrupt or too much. What was read is written again, from each
- * record's own encoding, and reads as the same. */
+/* The Avro reader: any bytes are read, corrupt or too much. What was read is written again, from
+ * each record's own encoding, and reads as the same. */
 #include "base/assert.h"
 #include "format/avro.h"
 #include "fuzz.h"

@@ -4,7 +4,8 @@
  *     avro_case read FILE           the records as JSON on stdout
  *
  * In the JSON bytes and strings are hex, floats the hex of their 8 bytes, records arrays of
- * [name, field id, value], arrays {"items": […]}. A file that is no good: exit 3, the reason on stderr. */
+ * [name, field id, value], arrays {"items": […]}. A file that is no good: exit 3, the reason on
+ * stderr. */
 #include "format/avro.h"
 
 #include <inttypes.h>

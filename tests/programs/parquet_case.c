@@ -3,9 +3,10 @@
  *     parquet_case CASE FILE
  *
  * The answer is one JSON object: fields (with ids), rows (one array of values a row), options and
- * the writer's own statistics. Values are in a form that loses nothing: floats, binaries and uuids as
- * hex of their bytes, decimals as unscaled integers in a string, dates and times as integers, structs
- * and lists as arrays, maps as arrays of pairs. All is a function of CASE; nothing is random. */
+ * the writer's own statistics. Values are in a form that loses nothing: floats, binaries and uuids
+ * as hex of their bytes, decimals as unscaled integers in a string, dates and times as integers,
+ * structs and lists as arrays, maps as arrays of pairs. All is a function of CASE; nothing is
+ * random. */
 #include "base/buf.h"
 #include "format/parquet/parquet.h"
 
@@ -315,13 +316,19 @@ static void put_decimal(struct generator *g, struct column *column, i32 precisio
     buf_append_byte(&g->json, '"');
 }
 
+/* Any fixed-width value whose form in the JSON is the hex of its bytes. */
+static void put_raw(struct generator *g, struct column *column, const void *bytes, size_t size)
+{
+    put_fixed(column, bytes);
+    put_hex(&g->json, bytes, size);
+}
+
 static void put_float(struct generator *g, struct column *column, u64 how)
 {
     static const u32 edges[] = {0,           0x80000000U, 0x7f800000U, 0xff800000U, 0x7fc00000U,
                                 0xffc00001U, 0x7f7fffffU, 1,           0x3f800000U, 0xc0490fdbU};
     u32 bits = how % 16 < ARRAY_COUNT(edges) ? edges[how % 16] : (u32)next(g) & 0xbf7fffffU;
-    put_fixed(column, &bits);
-    put_hex(&g->json, &bits, sizeof(bits));
+    put_raw(g, column, &bits, sizeof(bits));
 }
 
 static void put_double(struct generator *g, struct column *column, u64 how)
@@ -337,8 +344,7 @@ static void put_double(struct generator *g, struct column *column, u64 how)
                                 0x3ff0000000000000U,
                                 0xc00921fb54442d18U};
     u64 bits = how % 16 < ARRAY_COUNT(edges) ? edges[how % 16] : next(g) & 0xbfefffffffffffffU;
-    put_fixed(column, &bits);
-    put_hex(&g->json, &bits, sizeof(bits));
+    put_raw(g, column, &bits, sizeof(bits));
 }
 
 static void put_bytes(struct generator *g, struct column *column, str bytes)
@@ -381,71 +387,44 @@ static void put_blob(struct generator *g, struct column *column, size_t size)
         put_bytes(g, column, (str){(const char *)bytes, size});
         return;
     }
-    put_fixed(column, bytes);
-    put_hex(&g->json, bytes, size);
+    put_raw(g, column, bytes, size);
 }
 
 static void put_primitive(struct generator *g, struct column *column, u64 how)
 {
     const i64 day = 86400;
-    const i64 first_day = -719162;
-    const i64 last_day = 2932896;
+    const i64 first_day = -719162; /* of year 1 */
+    const i64 last_day = 2932896;  /* of year 9999 */
     const struct type *type = &column->field->type;
-    switch (type->kind) {
-    case TYPE_BOOLEAN:
+    enum type_kind kind = type->kind;
+    if (kind == TYPE_BOOLEAN) {
         put_fixed(column, &(u8){how & 1});
         buf_append(&g->json, how & 1 ? STR("true") : STR("false"));
-        return;
-    case TYPE_INT:
+    } else if (kind == TYPE_INT) {
         put_int(g, column, pick(g, how, INT32_MIN, INT32_MAX));
-        return;
-    case TYPE_DATE:
+    } else if (kind == TYPE_DATE) {
         put_int(g, column, pick(g, how, first_day, last_day));
-        return;
-    case TYPE_LONG:
+    } else if (kind == TYPE_LONG) {
         put_long(g, column, pick(g, how, INT64_MIN, INT64_MAX));
-        return;
-    case TYPE_TIME:
+    } else if (kind == TYPE_TIME) {
         put_long(g, column, pick(g, how, 0, day * 1000000 - 1));
-        return;
-    case TYPE_TIMESTAMP:
-    case TYPE_TIMESTAMPTZ:
+    } else if (kind == TYPE_TIMESTAMP || kind == TYPE_TIMESTAMPTZ) {
         put_long(g, column,
                  pick(g, how, first_day * day * 1000000, (last_day + 1) * day * 1000000 - 1));
-        return;
-    case TYPE_TIMESTAMP_NS:
-    case TYPE_TIMESTAMPTZ_NS:
+    } else if (kind == TYPE_TIMESTAMP_NS || kind == TYPE_TIMESTAMPTZ_NS) {
         put_long(g, column, pick(g, how, INT64_MIN / 1000000 * 1000000 + 1000, INT64_MAX - 1));
-        return;
-    case TYPE_FLOAT:
+    } else if (kind == TYPE_FLOAT) {
         put_float(g, column, how);
-        return;
-    case TYPE_DOUBLE:
+    } else if (kind == TYPE_DOUBLE) {
         put_double(g, column, how);
-        return;
-    case TYPE_DECIMAL:
+    } else if (kind == TYPE_DECIMAL) {
         put_decimal(g, column, type->precision, how);
-        return;
-    case TYPE_STRING:
+    } else if (kind == TYPE_STRING) {
         put_string(g, column, how);
-        return;
-    case TYPE_UUID:
-        put_blob(g, column, 16);
-        return;
-    case TYPE_FIXED:
-        put_blob(g, column, (size_t)type->length);
-        return;
-    case TYPE_BINARY:
+    } else if (kind == TYPE_BINARY) {
         put_blob(g, column, how % 7 == 0 ? 0 : how % 23);
-        return;
-    case TYPE_UNKNOWN:
-    case TYPE_STRUCT:
-    case TYPE_LIST:
-    case TYPE_MAP:
-    case TYPE_VARIANT:
-    case TYPE_GEOMETRY:
-    case TYPE_GEOGRAPHY:
-        fail("no such primitive");
+    } else {
+        put_blob(g, column, column_width(type));
     }
 }
 
@@ -542,12 +521,10 @@ static void put_of_few(struct generator *g, struct column *column, u64 number)
         put_long(g, column, (i64)number - 50);
     } else if (kind == TYPE_FLOAT) {
         float value = (float)number / 4;
-        put_fixed(column, &value);
-        put_hex(&g->json, &value, sizeof(value));
+        put_raw(g, column, &value, sizeof(value));
     } else if (kind == TYPE_DOUBLE) {
         double value = (double)number / 4 - 3;
-        put_fixed(column, &value);
-        put_hex(&g->json, &value, sizeof(value));
+        put_raw(g, column, &value, sizeof(value));
     } else if (kind == TYPE_STRING) {
         put_bytes(g, column, str_format(g->arena, "value %" PRIu64, number));
     } else if (kind == TYPE_BINARY) {
@@ -607,14 +584,11 @@ static void row_strings(struct generator *g, struct column *columns, size_t coun
     comma(g, 1);
     put_bytes(g, &columns[1], it->binary);
     comma(g, 1);
-    put_fixed(&columns[2], &nan);
-    put_hex(&g->json, &nan, sizeof(nan));
+    put_raw(g, &columns[2], &nan, sizeof(nan));
     comma(g, 1);
-    put_fixed(&columns[3], &it->zero);
-    put_hex(&g->json, &it->zero, sizeof(it->zero));
+    put_raw(g, &columns[3], &it->zero, sizeof(it->zero));
     comma(g, 1);
-    put_fixed(&columns[4], &zero);
-    put_hex(&g->json, &zero, sizeof(zero));
+    put_raw(g, &columns[4], &zero, sizeof(zero));
     comma(g, 1);
     put_null(g, &columns[5]);
     comma(g, 1);

@@ -1,7 +1,7 @@
-#include "format/parquet/writer.h"
-
 #include "base/assert.h"
+#include "format/parquet/hybrid.h"
 #include "format/parquet/thrift.h"
+#include "format/parquet/writer.h"
 
 #include <zlib.h>
 
@@ -187,8 +187,8 @@ MUST_USE static err page_put(struct chunk *chunk, str packed, i64 *out_bytes)
         return error_memory(chunk->error);
     }
     str header = buf_str(&scratch->header);
-    TRY(writer_put(chunk->writer, header, chunk->error));
-    TRY(writer_put(chunk->writer, packed, chunk->error));
+    TRY(parquet_put(chunk->writer, header, chunk->error));
+    TRY(parquet_put(chunk->writer, packed, chunk->error));
     *out_bytes = (i64)(header.size + packed.size);
     chunk->meta->compressed_bytes += *out_bytes;
     chunk->meta->uncompressed_bytes += (i64)(header.size + scratch->body.size);

@@ -1,6 +1,7 @@
 #include "format/parquet/encode.h"
 
 #include "base/assert.h"
+#include "format/parquet/hybrid.h"
 
 enum { PLAIN_LENGTH_SIZE = 4 };
 
@@ -167,7 +168,7 @@ enum {
 };
 
 /* The fill loop is made three times, for 4, 8 and any other number of bytes. */
-#define DICTIONARY_INLINE static inline __attribute__((always_inline))
+#define DICTIONARY_INLINE inline __attribute__((always_inline))
 
 struct dictionary_fill {
     const struct values *values;
@@ -186,7 +187,7 @@ struct dictionary_fill {
     bool given_up;
 };
 
-DICTIONARY_INLINE u64 hash_mix(u64 hash)
+static DICTIONARY_INLINE u64 hash_mix(u64 hash)
 {
     hash *= 0x9e3779b97f4a7c15U;
     return hash ^ hash >> 32;
@@ -207,7 +208,7 @@ static u64 hash_bytes(str value)
     return hash_mix(hash);
 }
 
-DICTIONARY_INLINE u64 value_hash(const struct values *values, size_t width, i64 index)
+static DICTIONARY_INLINE u64 value_hash(const struct values *values, size_t width, i64 index)
 {
     if (width == sizeof(u32)) {
         return hash_mix(num_load_u32(values->data + index * 4));
@@ -218,7 +219,7 @@ DICTIONARY_INLINE u64 value_hash(const struct values *values, size_t width, i64 
     return hash_bytes(values_at(values, index));
 }
 
-DICTIONARY_INLINE bool value_equal(const struct values *values, size_t width, i64 a, i64 b)
+static DICTIONARY_INLINE bool value_equal(const struct values *values, size_t width, i64 a, i64 b)
 {
     if (width == sizeof(u32)) {
         return num_load_u32(values->data + a * 4) == num_load_u32(values->data + b * 4);
@@ -265,7 +266,7 @@ MUST_USE static bool dictionary_add(struct dictionary_fill *fill, u64 hash, u64 
 }
 
 /* The entry of value `index`, found or made. */
-DICTIONARY_INLINE bool dictionary_take(struct dictionary_fill *fill, size_t width, i64 index)
+static DICTIONARY_INLINE bool dictionary_take(struct dictionary_fill *fill, size_t width, i64 index)
 {
     u64 hash = value_hash(fill->values, width, index);
     for (u64 place = hash & fill->mask;; place = (place + 1) & fill->mask) {
@@ -282,7 +283,7 @@ DICTIONARY_INLINE bool dictionary_take(struct dictionary_fill *fill, size_t widt
     }
 }
 
-DICTIONARY_INLINE bool dictionary_fill_all(struct dictionary_fill *fill, size_t width)
+static DICTIONARY_INLINE bool dictionary_fill_all(struct dictionary_fill *fill, size_t width)
 {
     for (i64 i = 0; i < fill->values->count && !fill->given_up; i++) {
         if (!dictionary_take(fill, width, i)) {

@@ -3,11 +3,14 @@
  * values_build leaves nulls out and turns decimals into the physical type of their precision; where
  * nothing has to change it points into the column. A dictionary is given up when it would not pay:
  * more than three quarters of the first values are distinct, its page is past the limit, the probes
- * into its hash table are too many, or PLAIN is smaller. Spec: Parquet Encodings.md. Private to parquet. */
+ * into its hash table are too many, or PLAIN is smaller. Spec: Parquet Encodings.md. Private to
+ * parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_ENCODE_H
 #define LHBOX_FORMAT_PARQUET_ENCODE_H
 
-#include "format/parquet/levels.h"
+#include "base/buf.h"
+#include "format/parquet/leaf.h"
+#include "format/parquet/room.h"
 
 struct values {
     i64 count;

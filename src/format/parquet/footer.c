@@ -237,8 +237,8 @@ static void element_put_repeated(struct thrift *thrift, const struct type *type)
     thrift_end(thrift);
 }
 
-/* The elements of a tree, parents before their children: calls itself, as deep as leaf_list allowed.
- * With thrift NULL it only counts. */
+/* The elements of a tree, parents before their children: calls itself, as deep as leaf_list
+ * allowed. With thrift NULL it only counts. */
 static size_t elements_put(struct thrift *thrift, const struct field *fields, size_t field_count)
 {
     size_t count = 0;
@@ -437,9 +437,9 @@ static void footer_put(buf *out, const struct parquet_writer *writer, i64 column
 err footer_write(struct parquet_writer *writer, struct error *error)
 {
     i64 column_indexes_at = writer->offset;
-    TRY(writer_put(writer, buf_str(&writer->column_indexes), error));
+    TRY(parquet_put(writer, buf_str(&writer->column_indexes), error));
     i64 offset_indexes_at = writer->offset;
-    TRY(writer_put(writer, buf_str(&writer->offset_indexes), error));
+    TRY(parquet_put(writer, buf_str(&writer->offset_indexes), error));
 
     buf footer = buf_create(writer->arena, 4 * KIB, INT32_MAX);
     footer_put(&footer, writer, column_indexes_at, offset_indexes_at);
@@ -450,5 +450,5 @@ err footer_write(struct parquet_writer *writer, struct error *error)
     if (!buf_ok(&footer)) {
         return error_memory(error);
     }
-    return writer_put(writer, buf_str(&footer), error);
+    return parquet_put(writer, buf_str(&footer), error);
 }

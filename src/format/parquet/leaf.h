@@ -1,7 +1,8 @@
 /* leaf: the columns that a Parquet file really has, one for each non-nested field at any depth.
  *
  * Lists and maps get their three levels here (list/element, key_value/key/value), fields of type
- * `unknown` and groups of nothing else are left out. Private to parquet; lives in the writer's arena. */
+ * `unknown` and groups of nothing else are left out. Private to parquet; lives in the writer's
+ * arena. */
 #ifndef LHBOX_FORMAT_PARQUET_LEAF_H
 #define LHBOX_FORMAT_PARQUET_LEAF_H
 

@@ -1,12 +1,12 @@
-/* levels: definition and repetition levels of a leaf, and the RLE/bit-packed hybrid encoding.
+/* levels: definition and repetition levels of a leaf.
  *
  * Levels are one byte a slot: a slot is a value of the leaf, or a place where something on the path
- * to it is null or empty. Built one nesting step at a time for all rows, in time linear in the slots.
- * Spec: Parquet Encodings.md; Dremel, "record shredding". Private to parquet. */
+ * to it is null or empty. Built one nesting step at a time for all rows, in time linear in the
+ * slots. Spec: Dremel, "record shredding"; Parquet's README, "Nested Encoding". Private to parquet.
+ */
 #ifndef LHBOX_FORMAT_PARQUET_LEVELS_H
 #define LHBOX_FORMAT_PARQUET_LEVELS_H
 
-#include "base/buf.h"
 #include "format/parquet/leaf.h"
 #include "format/parquet/room.h"
 
@@ -26,13 +26,5 @@ struct level_rooms {
 MUST_USE bool levels_build(const struct leaf *leaf, const struct column *columns,
                            struct arena *arena, struct level_rooms *rooms,
                            struct levels *out_levels);
-
-/* Bits that hold 0..max. */
-i32 hybrid_width(u32 max);
-/* Append the values in the hybrid encoding, without a length in front. */
-void hybrid_put_u8(buf *out, const u8 *values, i64 count, i32 width);
-void hybrid_put_u32(buf *out, const u32 *values, i64 count, i32 width);
-/* `count` times the same. */
-void hybrid_put_run(buf *out, u32 value, i64 count, i32 width);
 
 #endif

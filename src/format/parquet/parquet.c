@@ -22,7 +22,7 @@ struct parquet_options parquet_options_default(void)
     };
 }
 
-err writer_put(struct parquet_writer *writer, str bytes, struct error *error)
+err parquet_put(struct parquet_writer *writer, str bytes, struct error *error)
 {
     if (bytes.size == 0) {
         return OK;
@@ -68,7 +68,7 @@ err parquet_open(struct arena *arena, const struct field *fields, size_t field_c
                          "the table has no column that a Parquet file can hold");
     }
     scratch_init(writer);
-    TRY(writer_put(writer, STR("PAR1"), error));
+    TRY(parquet_put(writer, STR("PAR1"), error));
     *out_writer = writer;
     return OK;
 }
@@ -127,7 +127,8 @@ err parquet_row_group(struct parquet_writer *writer, const struct column *column
 
 /* ---- finishing ---- */
 
-/* Over all row groups. A chunk with values whose upper bound was dropped leaves the file without. */
+/* Over all row groups. A chunk with values whose upper bound was dropped leaves the file without.
+ */
 static struct bounds file_bounds(const struct parquet_writer *writer, size_t leaf_index)
 {
     const struct leaf *leaf = &writer->leaves[leaf_index];

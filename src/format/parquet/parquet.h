@@ -1,9 +1,10 @@
 /* parquet: writes one Parquet file from columns.
  *
- * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY, RLE levels, zstd,
- * field ids on every node, REQUIRED where the schema says so, logical types and (where they exist)
- * converted types, full statistics. Three-level lists named list/element, maps key_value/key/value.
- * Spec: Apache Parquet format, parquet.thrift, LogicalTypes.md, Encodings.md; Iceberg spec appendix A.
+ * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY, RLE levels,
+ * zstd, field ids on every node, REQUIRED where the schema says so, logical types and (where they
+ * exist) converted types, full statistics. Three-level lists named list/element, maps
+ * key_value/key/value. Spec: Apache Parquet format, parquet.thrift, LogicalTypes.md, Encodings.md;
+ * Iceberg spec appendix A.
  *
  * A writer takes row groups one at a time and hands finished bytes to the caller's sink in order,
  * so that memory is bound by a row group. Owned by one roll worker. Fails with LIMIT (arena) or
@@ -27,8 +28,9 @@ struct parquet_options {
 struct parquet_options parquet_options_default(void);
 
 /* What the manifest wants to know of one leaf column, over the whole file. Bounds are Iceberg
- * single-value bytes (spec appendix D), strings and binaries cut to 16 code points or bytes with the
- * upper bound raised; data NULL: none. Leaves inside lists and maps have counts and no bounds. */
+ * single-value bytes (spec appendix D), strings and binaries cut to 16 code points or bytes with
+ * the upper bound raised; data NULL: none. Leaves inside lists and maps have counts and no bounds.
+ */
 struct parquet_column_stats {
     i32 field_id;
     i64 compressed_bytes;

@@ -4,16 +4,16 @@
 #include "base/decimal.h"
 #include "base/utf8.h"
 
-#define STATISTICS_INLINE static inline __attribute__((always_inline))
+#define STATISTICS_INLINE inline __attribute__((always_inline))
 
 /* ---- order ---- */
 
 #define FLOAT_INFINITY_BITS  0x7f800000U
 #define DOUBLE_INFINITY_BITS 0x7ff0000000000000U
 
-/* A number that sorts as the value does; false for NaN. Floats in their total order: a negative one's
- * other bits are turned round. */
-STATISTICS_INLINE bool number_key(enum leaf_physical physical, const u8 *value, i64 *out_key)
+/* A number that sorts as the value does; false for NaN. Floats in their total order: a negative
+ * one's other bits are turned round. */
+static STATISTICS_INLINE bool number_key(enum leaf_physical physical, const u8 *value, i64 *out_key)
 {
     u32 bits32 = 0;
     u64 bits64 = 0;
@@ -78,14 +78,14 @@ static int leaf_compare(const struct leaf *leaf, str a, str b)
 
 /* ---- least and greatest ---- */
 
-STATISTICS_INLINE i64 selected(const u32 *selection, i64 index)
+static STATISTICS_INLINE i64 selected(const u32 *selection, i64 index)
 {
     return selection != NULL ? (i64)selection[index] : index;
 }
 
-STATISTICS_INLINE struct bounds bounds_of_numbers(enum leaf_physical physical,
-                                                  const struct values *values, const u32 *selection,
-                                                  i64 from, i64 to)
+static STATISTICS_INLINE struct bounds bounds_of_numbers(enum leaf_physical physical,
+                                                         const struct values *values,
+                                                         const u32 *selection, i64 from, i64 to)
 {
     i64 least = INT64_MAX;
     i64 greatest = INT64_MIN;

@@ -1,8 +1,9 @@
 /* statistics: least and greatest value of a leaf, in Parquet's and in Iceberg's form.
  *
- * NaN is never a bound; -0.0 comes before +0.0. Strings are cut to 16 code points and binaries to 16
- * bytes; a cut upper bound is raised, and is none where nothing can be raised. Other types are whole.
- * Spec: parquet.thrift (ColumnOrder, Statistics); Iceberg spec, appendix D. Private to parquet. */
+ * NaN is never a bound; -0.0 comes before +0.0. Strings are cut to 16 code points and binaries to
+ * 16 bytes; a cut upper bound is raised, and is none where nothing can be raised. Other types are
+ * whole. Spec: parquet.thrift (ColumnOrder, Statistics); Iceberg spec, appendix D. Private to
+ * parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_STATISTICS_H
 #define LHBOX_FORMAT_PARQUET_STATISTICS_H
 

@@ -1,7 +1,8 @@
 /* thrift: the writing half of Thrift's compact protocol, as far as Parquet's metadata needs it.
  *
- * Spec: Apache Thrift, thrift-compact-protocol.md. Appends to a buffer; whether it had room is asked
- * once at the end (buf_ok). Fields are written in ascending order of their ids. Private to parquet. */
+ * Spec: Apache Thrift, thrift-compact-protocol.md. Appends to a buffer; whether it had room is
+ * asked once at the end (buf_ok). Fields are written in ascending order of their ids. Private to
+ * parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_THRIFT_H
 #define LHBOX_FORMAT_PARQUET_THRIFT_H
 
@@ -26,8 +27,8 @@ struct thrift {
     i32 depth;
 };
 
-/* The outermost struct, or one that is an element of a list, is begun by thrift_begin; one that is a
- * field by thrift_struct. Both are ended by thrift_end. */
+/* The outermost struct, or one that is an element of a list, is begun by thrift_begin; one that is
+ * a field by thrift_struct. Both are ended by thrift_end. */
 void thrift_begin(struct thrift *thrift);
 void thrift_end(struct thrift *thrift);
 

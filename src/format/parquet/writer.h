@@ -6,6 +6,7 @@
 #define LHBOX_FORMAT_PARQUET_WRITER_H
 
 #include "format/compress.h"
+#include "format/parquet/levels.h"
 #include "format/parquet/parquet.h"
 #include "format/parquet/statistics.h"
 
@@ -73,7 +74,7 @@ struct parquet_writer {
 };
 
 /* Hands bytes to the output and counts them. */
-MUST_USE err writer_put(struct parquet_writer *writer, str bytes, struct error *error);
+MUST_USE err parquet_put(struct parquet_writer *writer, str bytes, struct error *error);
 
 /* One column chunk: its dictionary page, if any, and its data pages. */
 MUST_USE err chunk_write(struct parquet_writer *writer, const struct leaf *leaf,
