@@ -156,7 +156,7 @@ static inline int tear_down(void **state)
 /* ---- short words ---- */
 
 /* JSON with ' for ". The caller drops the reference. */
-static inline json_t *json(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static inline json_t *json(const char *format, ...)
 {
     char text[4096];
     va_list arguments;
