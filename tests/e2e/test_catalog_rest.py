@@ -124,6 +124,14 @@ def test_no_key_is_401_in_the_catalogs_form(server: Server) -> None:
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
+def test_a_send_key_gets_send_only(server: Server) -> None:
+    key = server.dev["demo"]["send_key"]
+    for method, path in (("GET", f"{base(server)}/namespaces"), ("POST", f"{base(server)}/transactions/commit"),
+                         ("GET", "/iceberg/v1/config"), ("POST", "/iceberg/v1/oauth/tokens")):
+        refused(server.call(method, path, {} if method == "POST" else None, key), 403, "ForbiddenException", "send_only")
+    refused(token(server, {"grant_type": "client_credentials", "client_secret": key}), 403, "ForbiddenException", "send_only")
+
+
 # ---- errors ----
 
 def test_30_every_error_has_the_wrapper(server: Server) -> None:
@@ -353,6 +361,15 @@ def test_05_drop_takes_both_values_of_purge(server: Server, space: str) -> None:
         assert server.call("DELETE", f"{path}?purgeRequested={flag}").status == 204
         assert file.exists() == left, flag
         refused(server.call("DELETE", path), 404, "NoSuchTableException")
+
+
+def test_table_of_a_sink_is_not_dropped_nor_replaced(server: Server) -> None:
+    warehouse, space, name = server.dev["demo"]["table"].split(".")
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    refused(server.call("DELETE", path), 409, "TableHasSinkException", server.dev["demo"]["sink_id"])
+    body = {"name": name, "overwrite": True, "metadata-location": server.call("GET", path).json["metadata-location"]}
+    refused(server.call("POST", f"{base(server)}/namespaces/{space}/register", body), 409, "TableHasSinkException")
+    assert server.call("HEAD", path).status == 204
 
 
 def test_rename(server: Server, space: str) -> None:
