@@ -210,7 +210,7 @@ static size_t schema_pages(struct generator *g, struct field *fields)
     const struct type types[] = {type_int,    type_long,   type_float,  type_double,
                                  type_string, type_binary, type_boolean};
     for (enum need need = OPTIONAL; need <= REQUIRED; need++) {
-        for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+        for (size_t i = 0; i < ARRAY_COUNT(types); i += need == REQUIRED ? 2 : 1) {
             fields[count++] = field_make(g, need, "few", types[i]);
             fields[count++] = field_make(g, need, "many", types[i]);
         }
@@ -636,8 +636,8 @@ static const struct parquet_case cases[] = {
     {"types_one_row", schema_types, row_any, 1, 1, 1, MIB, MIB},
     {"nested", schema_nested, row_any, 600, 250, 1, 512, 1024},
     {"nested_dictionary", schema_nested, row_any, 1000, 1000, 0, MIB, MIB},
-    {"pages", schema_pages, row_pages, 70000, 100000, 1, MIB, MIB},
-    {"pages_small", schema_pages, row_pages, 30000, 8000, 1, 8 * KIB, 512},
+    {"pages", schema_pages, row_pages, 66000, 100000, 1, MIB, MIB},
+    {"pages_small", schema_pages, row_pages, 12000, 5000, 1, 8 * KIB, 512},
     {"strings", schema_strings, row_strings, 5, 5, 1, MIB, MIB},
     {"strings_in_groups", schema_strings, row_strings, 5, 1, 1, MIB, MIB},
     {"strings_raised", schema_strings, row_strings, 2, 1, 1, MIB, MIB},
