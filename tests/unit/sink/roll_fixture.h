@@ -171,13 +171,21 @@ static inline err door_remove(void *self, str key, struct error *error)
     return door_untold(way, store_remove(&f->store, key, error), error);
 }
 
+/* Pages of 7; files are 6 days old, those named old- 8 days. */
 static inline err door_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
                             struct store_list *out_list, struct error *error)
 {
     struct roll_fixture *f = self;
-    return door_way(f) == DOOR_STOP
-               ? door_stopped(error)
-               : store_list(&f->store, arena, prefix, after, limit, out_list, error);
+    if (door_way(f) == DOOR_STOP) {
+        return door_stopped(error);
+    }
+    TRY(store_list(&f->store, arena, prefix, after, limit < 7 ? limit : 7, out_list, error));
+    for (size_t i = 0; i < out_list->count; i++) {
+        struct store_object *object = &out_list->objects[i];
+        bool old = str_find(object->key, STR("/old-")) >= 0;
+        object->modified_at = f->now - (old ? 8 : 6) * TIME_DAY_US;
+    }
+    return OK;
 }
 
 static const struct store_ops DOOR_STORE = {
