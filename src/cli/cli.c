@@ -260,6 +260,38 @@ static int command_run(struct cli *cli, int argc, char **argv)
     return cli->command->run(cli);
 }
 
+static const struct cli_flag *common_flag(str word)
+{
+    for (size_t index = 0; index < CLI_COMMON_FLAG_COUNT; index++) {
+        str name = str_from(cli_common_flags[index].name);
+        str given = str_slice(word, 2, word.size);
+        if (str_starts(word, STR("--")) &&
+            (str_equal(given, name) || (str_starts(given, name) && given.data[name.size] == '='))) {
+            return &cli_common_flags[index];
+        }
+    }
+    return NULL;
+}
+
+/* `lhbox --json sink list` is `lhbox sink list --json`. `out` gets all words, those
+ * that stand before the command at the end. */
+static void leading_flags_last(int argc, char **argv, char **out)
+{
+    int leading = 0;
+    while (leading < argc) {
+        str word = str_from(argv[leading]);
+        const struct cli_flag *flag = common_flag(word);
+        if (flag == NULL) {
+            break;
+        }
+        bool value_follows = flag->kind != CLI_SWITCH && str_find_byte(word, '=') < 0;
+        leading += value_follows && leading + 1 < argc ? 2 : 1;
+    }
+    for (int index = 0; index < argc; index++) {
+        out[index] = argv[(index + leading) % argc];
+    }
+}
+
 int cli_main(const struct cli_command *const *commands, size_t count, int argc, char **argv)
 {
     assert(count <= CLI_COMMANDS_MAX);
@@ -267,17 +299,19 @@ int cli_main(const struct cli_command *const *commands, size_t count, int argc, 
     struct cli *cli = arena_alloc(arena, sizeof(*cli));
     assert(cli != NULL);
     *cli = (struct cli){.arena = arena, .commands = commands, .command_count = count};
-    int first = 1;
     if (argc > 1 && strcmp(argv[1], "help") == 0) {
         cli_print_help(cli, path_of(cli, argc - 2, argv + 2));
         arena_destroy(arena);
         return CLI_OK;
     }
-    int words = 0;
-    cli->command = command_find(cli, argc - first, argv + first, &words);
-    int result = cli->command == NULL
-                     ? command_unknown(cli, argc - first, argv + first)
-                     : command_run(cli, argc - first - words, argv + first + words);
+    int count_words = argc > 0 ? argc - 1 : 0;
+    char **words = arena_array(arena, (size_t)count_words + 1, sizeof(*words));
+    assert(words != NULL);
+    leading_flags_last(count_words, argv + 1, words);
+    int used = 0;
+    cli->command = command_find(cli, count_words, words, &used);
+    int result = cli->command == NULL ? command_unknown(cli, count_words, words)
+                                      : command_run(cli, count_words - used, words + used);
     if (fflush(stdout) != 0 && result == CLI_OK) {
         result = cli_failed("the output cannot be written");
     }

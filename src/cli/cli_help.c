@@ -73,7 +73,7 @@ const struct cli_command *cli_nearest(const struct cli *cli, str path)
         size_t found = distance(path, other);
         size_t cut = distance(str_slice(path, 0, other.size), other);
         found = cut < found ? cut : found;
-        if (found < best) {
+        if (found < best && found * 2 < path.size) {
             best = found;
             nearest = cli->commands[index];
         }

@@ -4,20 +4,33 @@
 #include "base/buf.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { CELL_BYTES_MAX = 64 * 1024, LABEL_WIDTH = 18 };
+
+static str dump(struct arena *arena, const json_t *json, size_t flags)
+{
+    size_t size = json_dumpb(json, NULL, 0, flags | JSON_ENCODE_ANY);
+    char *text = size > 0 ? arena_alloc(arena, size + 1) : NULL;
+    if (text == NULL) {
+        return (str){0};
+    }
+    size_t written = json_dumpb(json, text, size, flags | JSON_ENCODE_ANY);
+    assert(written == size);
+    return (str){text, size};
+}
+
+str output_dump(struct cli *cli, const json_t *json, size_t flags)
+{
+    return dump(cli->arena, json, flags);
+}
 
 bool output_json(struct cli *cli, const json_t *answer)
 {
     if (!cli_given(cli, "json")) {
         return false;
     }
-    char *text = json_dumps(answer, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (text != NULL) {
-        printf("%s\n", text);
-    }
-    free(text);
+    str text = output_dump(cli, answer, JSON_COMPACT);
+    printf("%.*s\n", STR_ARG(text));
     return true;
 }
 
@@ -66,11 +79,11 @@ static str composed_text(struct arena *arena, const json_t *value)
     for (size_t index = 0; texts && index < json_array_size(value); index++) {
         texts = json_is_string(json_array_get(value, index));
     }
+    if (json_is_object(value) && json_object_size(value) == 0) {
+        return (str){0};
+    }
     if (!texts) {
-        char *text = json_dumps(value, JSON_COMPACT);
-        str copy = text != NULL ? str_copy(arena, str_from(text)) : (str){0};
-        free(text);
-        return copy;
+        return dump(arena, value, JSON_COMPACT);
     }
     for (size_t index = 0; index < json_array_size(value); index++) {
         buf_append(&out, index > 0 ? STR(", ") : STR(""));

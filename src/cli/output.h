@@ -33,6 +33,8 @@ int output_object(struct cli *cli, json_t *answer, const struct output_column *c
 bool output_json(struct cli *cli, const json_t *answer);
 /* The member at a path, as text in the arena; data NULL when it is absent or null. */
 str output_text(struct cli *cli, const json_t *object, const char *path, enum output_kind kind);
+/* JSON text in the arena, by jansson's flags; data NULL when a text in it is not UTF-8. */
+str output_dump(struct cli *cli, const json_t *json, size_t flags);
 /* Printed with bytes that could steer a terminal replaced. */
 void output_print(str text);
 

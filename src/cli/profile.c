@@ -1,5 +1,7 @@
 #include "cli/profile.h"
 
+#include "cli/output.h"
+
 #include "io/file.h"
 
 #include <jansson.h>
@@ -126,13 +128,12 @@ int profile_save(struct cli *cli, str url, str api_key, str *out_path)
     str path = str_format(cli->arena, "%.*s/profile.json", STR_ARG(directory));
     json_t *json = json_pack("{s:s%, s:s%}", "url", url.data, url.size, "api_key", api_key.data,
                              api_key.size);
-    char *text = json_dumps(json, JSON_INDENT(2));
+    str text = output_dump(cli, json, JSON_INDENT(2));
     json_decref(json);
-    if (text == NULL) {
+    if (text.data == NULL) {
         return cli_failed("the URL or the key is not UTF-8");
     }
-    str bytes = str_format(cli->arena, "%s\n", text);
-    free(text);
+    str bytes = str_format(cli->arena, "%.*s\n", STR_ARG(text));
     if (file_make_directory(directory, &error) != OK ||
         file_write_durable(path, bytes, S_IRUSR | S_IWUSR, &error) != OK) {
         return cli_failed_error(&error);

@@ -1,9 +1,10 @@
 #include "cli/remote.h"
 
+#include "cli/output.h"
+
 #include "base/time.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static int remote_client(struct cli *cli, struct remote *remote)
 {
@@ -26,7 +27,7 @@ int remote_open(struct cli *cli, struct remote *out_remote)
     if (remote.profile.api_key.data == NULL) {
         (void)cli_failed("no API key for %.*s", STR_ARG(remote.profile.url));
         cli_note("hint: --key-file FILE, LHBOX_API_KEY, or `lhbox login`");
-        return CLI_REFUSED;
+        return CLI_USAGE;
     }
     result = remote_client(cli, &remote);
     *out_remote = remote;
@@ -100,13 +101,12 @@ static void header_add(struct http_call *call, const char *name, str value)
 
 static int body_text(struct cli *cli, json_t *body, str *out_text)
 {
-    char *text = json_dumps(body, JSON_COMPACT);
+    str text = output_dump(cli, body, JSON_COMPACT);
     json_decref(body);
-    if (text == NULL) {
+    if (text.data == NULL) {
         return cli_failed("the arguments are not UTF-8");
     }
-    *out_text = str_copy(cli->arena, str_from(text));
-    free(text);
+    *out_text = text;
     return CLI_OK;
 }
 

@@ -3,8 +3,6 @@
 #include "cli/output.h"
 #include "cli/remote.h"
 
-#include <stdlib.h>
-
 #define POLICY_FLAGS                                                                               \
     {"roll-seconds", CLI_NUMBER, "N", "300", "roll when the oldest batch is so old"},              \
         {"roll-bytes", CLI_NUMBER, "N", "67108864", "roll when so many bytes wait"},               \
@@ -74,11 +72,9 @@ static str saved_text(struct cli *cli, const json_t *answer)
         json_object_set(saved, index == 0 ? "sink_id" : members[index],
                         json_object_get(answer, members[index]));
     }
-    char *text = json_dumps(saved, JSON_INDENT(2));
+    str text = output_dump(cli, saved, JSON_INDENT(2));
     json_decref(saved);
-    str copy = text != NULL ? str_copy(cli->arena, str_from(text)) : (str){0};
-    free(text);
-    return copy;
+    return text;
 }
 
 static void say_created(struct cli *cli, const struct secret_place *place, const json_t *answer)

@@ -124,7 +124,7 @@ static int target_find_id(struct cli *cli, struct target *target)
         return CLI_OK;
     }
     int result = remote_open(cli, &remote);
-    if (result == CLI_REFUSED) {
+    if (result == CLI_USAGE) {
         cli_note("hint: with a bare send key give the sink by its id (snk_…)");
     }
     if (result == CLI_OK) {
@@ -294,6 +294,26 @@ static void print_reasons(const json_t *answer)
     }
 }
 
+/* The rows that a dry run would reject. */
+static void print_verdicts(const json_t *answer)
+{
+    const json_t *rows = json_object_get(answer, "rows");
+    for (size_t row = 0; row < json_array_size(rows); row++) {
+        const json_t *hits = json_object_get(json_array_get(rows, row), "hits");
+        for (size_t index = 0; index < json_array_size(hits); index++) {
+            const json_t *hit = json_array_get(hits, index);
+            const char *reason = json_string_value(json_object_get(hit, "reason"));
+            const char *column = json_string_value(json_object_get(hit, "column"));
+            const char *detail = json_string_value(json_object_get(hit, "detail"));
+            printf("  row %zu: %s ", row, reason != NULL ? reason : "");
+            output_print(str_from(column != NULL ? column : ""));
+            printf(": ");
+            output_print(str_from(detail != NULL ? detail : ""));
+            printf("\n");
+        }
+    }
+}
+
 static void print_answer(struct sender *sender, const json_t *answer, str id)
 {
     str batch_id = member_text(sender->cli, answer, "batch_id");
@@ -305,7 +325,8 @@ static void print_answer(struct sender *sender, const json_t *answer, str id)
     if (output_json(sender->cli, answer)) {
         return;
     }
-    printf("batch %.*s: %lld accepted, %lld rejected",
+    bool dry = json_is_true(json_object_get(answer, "dry_run"));
+    printf("%s %.*s: %lld accepted, %lld rejected", dry ? "dry run of" : "batch",
            STR_ARG(batch_id.data != NULL ? batch_id : id), (long long)accepted,
            (long long)rejected);
     if (json_is_true(json_object_get(answer, "duplicate"))) {
@@ -316,6 +337,7 @@ static void print_answer(struct sender *sender, const json_t *answer, str id)
     }
     printf("\n");
     print_reasons(answer);
+    print_verdicts(answer);
 }
 
 /* ---- all of them ---- */

@@ -4,9 +4,10 @@
  * are not followed: the answer is theirs. Only http and https; certificates are verified. A host on
  * the loopback is reached directly, all others by the proxy of the environment, if there is one.
  *
- * Fails with IO when the request was surely not taken (no address, no connection, no trust), UNKNOWN
- * when it may have been (the connection broke or time ran out after it stood), INVALID for a URL that
- * is none, LIMIT when the answer is larger than asked for. Any status is an answer, not a failure. */
+ * Fails with IO when the request was surely not taken (no address, no connection, no trust),
+ * UNKNOWN when it may have been (the connection broke or time ran out after it stood), INVALID for
+ * a URL that is none, LIMIT when the answer is larger than asked for. Any status is an answer, not
+ * a failure. */
 #ifndef LHBOX_IO_HTTP_CLIENT_H
 #define LHBOX_IO_HTTP_CLIENT_H
 
@@ -64,7 +65,8 @@ MUST_USE err http_client_call(struct http_client *client, struct arena *arena,
                               struct error *error);
 /* The first header of this name, any case; data NULL when there is none. */
 str http_reply_header(const struct http_reply *reply, str name);
-/* Appends a value with everything but A-Z a-z 0-9 - . _ ~ as %XX, for one part of a path or query. */
+/* Appends a value with everything but A-Z a-z 0-9 - . _ ~ as %XX, for one part of a path or query.
+ */
 str http_client_escape(struct arena *arena, str text);
 
 #endif

@@ -21,7 +21,8 @@
  * BODY:   seen; callbacks run in this thread; an answer of ours must win `answered` first.
  * PARKED: the request is the application's until `ready`; nothing is read from the socket.
  * ANSWER: the request is ours again, its answer is being written.
- * DRAIN:  no request; our side is shut; what comes is thrown away so that the client reads the answer.
+ * DRAIN:  no request; our side is shut; what comes is thrown away so that the client reads the
+ * answer.
  *
  * One deadline a connection, set at each change of state. Events are edge-triggered: `readable` and
  * `writable` say what the kernel last promised. */

@@ -3,11 +3,11 @@
  * Private to http_*.c; everybody else includes http_server.h.
  *
  * Who owns what: the server is made at start and read by all threads. A loop, its connections and
- * its wheel belong to the loop's thread. A request belongs to its loop too, but for the time between
- * `complete` (or an answer asked for by `head`) and http_respond: then it is the application's, and
- * the loop touches nothing of it but `connection`, `next_answered` and the atomics. A connection that dies
- * in that time cuts the bond (`request->connection = NULL`) and goes; the request waits for its
- * answer alone. */
+ * its wheel belong to the loop's thread. A request belongs to its loop too, but for the time
+ * between `complete` (or an answer asked for by `head`) and http_respond: then it is the
+ * application's, and the loop touches nothing of it but `connection`, `next_answered` and the
+ * atomics. A connection that dies in that time cuts the bond (`request->connection = NULL`) and
+ * goes; the request waits for its answer alone. */
 #ifndef LHBOX_IO_HTTP_CONNECTION_H
 #define LHBOX_IO_HTTP_CONNECTION_H
 

@@ -1,5 +1,5 @@
-/* What llhttp leaves to us of a whole head: versions, Host, doubled fields, framing, target, Expect,
- * length. The first check that fails decides the answer. */
+/* What llhttp leaves to us of a whole head: versions, Host, doubled fields, framing, target,
+ * Expect, length. The first check that fails decides the answer. */
 #include "io/http_connection.h"
 
 #include "base/assert.h"

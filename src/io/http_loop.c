@@ -1,5 +1,5 @@
-/* One thread's event loop: events, answers, connections that have more to do, deadlines; in this order,
- * each round. */
+/* One thread's event loop: events, answers, connections that have more to do, deadlines; in this
+ * order, each round. */
 #include "io/http_connection.h"
 
 #include "base/assert.h"

@@ -1,8 +1,8 @@
 /* Feeding llhttp: its callbacks collect the head and hand the body over, and count what it does not
  * bound (head, target, fields, chunk lines, trailers).
  *
- * llhttp is paused when the head is whole, so that the checks and the application see it before a byte
- * of the body is parsed, and when the message is whole, so that a pipelined request waits. */
+ * llhttp is paused when the head is whole, so that the checks and the application see it before a
+ * byte of the body is parsed, and when the message is whole, so that a pipelined request waits. */
 #include "io/http_connection.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* Answers: what the application says, in the form that goes on the wire.
  *
- * Whoever answers renders all that does not depend on the moment into the request's arena, once; the
- * loop adds the status line, Date and Connection when it begins to write. */
+ * Whoever answers renders all that does not depend on the moment into the request's arena, once;
+ * the loop adds the status line, Date and Connection when it begins to write. */
 #include "io/http_connection.h"
 
 #include "base/assert.h"

@@ -7,10 +7,10 @@
  * Life of a request: `head` is called when the head is complete; it says what to do with the body.
  * `body` gets it in pieces; `complete` is called when all of it is there. The application answers
  * by http_respond, at once or later from any thread: between complete and the answer the request is
- * parked and costs no thread. Answering from `head` refuses the body unread. `gone` is called exactly
- * once for each request that `head` saw, when it is over (answered, timed out or broken); after that
- * its pointer must not be used. While a request is parked its connection may die: http_respond is
- * still allowed then, and needed, and `gone` follows it.
+ * parked and costs no thread. Answering from `head` refuses the body unread. `gone` is called
+ * exactly once for each request that `head` saw, when it is over (answered, timed out or broken);
+ * after that its pointer must not be used. While a request is parked its connection may die:
+ * http_respond is still allowed then, and needed, and `gone` follows it.
  *
  * Callbacks of one request come from its loop's thread, never two at once. They must not block. */
 #ifndef LHBOX_IO_HTTP_SERVER_H
@@ -35,7 +35,7 @@ enum http_method {
 };
 
 struct http_header {
-    str name; /* as sent */
+    str name;  /* as sent */
     str value; /* blanks around it removed */
 };
 
@@ -55,8 +55,8 @@ struct http_handlers {
 };
 
 struct http_options {
-    str address;   /* IPv4 or IPv6 text, or "unix:<path>" */
-    i32 port;      /* 0: any free one */
+    str address; /* IPv4 or IPv6 text, or "unix:<path>" */
+    i32 port;    /* 0: any free one */
     i32 threads;
     str tls_certificate_file; /* empty: plain HTTP */
     str tls_key_file;
@@ -90,13 +90,14 @@ void http_server_stop(struct http_server *server);
 
 /* ---- a request ---- */
 
-/* Lives until `gone`; for what the application keeps with the request. Limit: 1 MiB beside the body. */
+/* Lives until `gone`; for what the application keeps with the request. Limit: 1 MiB beside the
+ * body. */
 struct arena *http_request_arena(struct http_request *request);
 void http_request_set_user(struct http_request *request, void *user);
 void *http_request_user(const struct http_request *request);
 enum http_method http_request_method(const struct http_request *request);
-/* The path, percent-decoded, without the query; well-formed and free of dot segments, NUL and encoded
- * slashes. */
+/* The path, percent-decoded, without the query; well-formed and free of dot segments, NUL and
+ * encoded slashes. */
 str http_request_path(const struct http_request *request);
 /* The path as sent, for routes whose parts may hold %1F or %2F-like escapes. */
 str http_request_raw_path(const struct http_request *request);
@@ -109,7 +110,7 @@ struct http_header http_request_header_at(const struct http_request *request, si
 str http_request_header(const struct http_request *request, str name);
 i32 http_request_header_times(const struct http_request *request, str name);
 i64 http_request_content_length(const struct http_request *request); /* -1: chunked */
-str http_request_id(const struct http_request *request); /* what X-Request-Id will say */
+str http_request_id(const struct http_request *request);   /* what X-Request-Id will say */
 str http_request_peer(const struct http_request *request); /* address text */
 bool http_request_has_body(const struct http_request *request);
 

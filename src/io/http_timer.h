@@ -1,8 +1,8 @@
 /* http_timer: deadlines of one event loop in a timer wheel.
  *
- * A wheel of 1,024 slots of 10 ms. Setting a deadline later than the one a timer is filed under leaves
- * it where it is: it is looked at once too early and filed again, so that the common change of phase
- * is one store. Owned by its loop's thread. Cannot fail. */
+ * A wheel of 1,024 slots of 10 ms. Setting a deadline later than the one a timer is filed under
+ * leaves it where it is: it is looked at once too early and filed again, so that the common change
+ * of phase is one store. Owned by its loop's thread. Cannot fail. */
 #ifndef LHBOX_IO_HTTP_TIMER_H
 #define LHBOX_IO_HTTP_TIMER_H
 

@@ -19,8 +19,8 @@ static enum http_transfer plain_read(struct http_connection *connection, char *b
 {
     ssize_t got = recv(connection->fd, bytes, size, 0);
     if (got > 0) {
-        /* Fewer than asked for: there is no more now, and the next byte makes an event. An end that was
-         * told already makes none. */
+        /* Fewer than asked for: there is no more now, and the next byte makes an event. An end that
+         * was told already makes none. */
         connection->readable = (size_t)got == size || connection->hangup;
         *out_read = (size_t)got;
         return HTTP_TRANSFER_DONE;

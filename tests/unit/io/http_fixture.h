@@ -1,7 +1,8 @@
 /* http_fixture: a small application on a real server, and a client of raw sockets.
  *
- * Routes: /echo answers with the body; /early is refused by its head with 401; /park waits until the
- * test answers; /cut answers after the first piece of body; everything else gets 200 and its path. */
+ * Routes: /echo answers with the body; /early is refused by its head with 401; /park waits until
+ * the test answers; /cut answers after the first piece of body; everything else gets 200 and its
+ * path. */
 #ifndef LHBOX_TESTS_HTTP_FIXTURE_H
 #define LHBOX_TESTS_HTTP_FIXTURE_H
 
@@ -161,6 +162,15 @@ static inline int app_setup(void **state)
 static inline int app_teardown(void **state)
 {
     app_stop(*state);
+    return 0;
+}
+
+/* For a test that starts its own server. */
+static inline int own_teardown(void **state)
+{
+    if (*state != NULL) {
+        app_stop(*state);
+    }
     return 0;
 }
 
