@@ -1,0 +1,381 @@
+/* sim: a whole installation on one thread, driven by one seed.
+ *
+ * The shipped code of accepting, rolling, deleting and sweeping runs unchanged over simulated seams:
+ * clock, random, store, ledger, catalog. Each actor is a coroutine; each seam call hands over to the
+ * scheduler, lets virtual time pass, and may go wrong in every way the law names. Beneath the seams are
+ * the real store in memory, the real SQLite connection and the real embedded catalog.
+ *
+ * A process that dies is not destroyed: all its seam calls fail from then on and have no effect, until its
+ * coroutines have run out. To the world that is the same, and no memory is lost.
+ *
+ * Every draw is a hash of (seed, actor, number of the draw), so that leaving one actor or one fault
+ * out disturbs the others little: that is what the minimiser lives on. */
+#ifndef LHBOX_SIM_H
+#define LHBOX_SIM_H
+
+#include "base/map.h"
+#include "base/seam.h"
+#include "io/db.h"
+#include "io/db_statement.h"
+#include "sink/recover.h"
+#include "sink/roll.h"
+#include "table/catalog_local.h"
+
+#include <ucontext.h>
+
+enum {
+    SIM_TABLES_MAX = 8,
+    SIM_PROCESSES_MAX = 512,
+    SIM_SINKS_MAX = 16,
+    SIM_BATCHES_MAX = 64,
+    SIM_ROWS_MAX = 6,
+    SIM_BODIES_MAX = 3,
+    SIM_FAULTS_MAX = 4096,
+    SIM_SNAPSHOTS_MAX = 1024,
+    SIM_VERSIONS_MAX = 2048,
+};
+#define SIM_EPOCH ((instant)1790000000 * TIME_SECOND_US)
+#define SIM_HOUR  (3600 * TIME_SECOND_US)
+
+/* ---- what a schedule is made of ---- */
+
+enum sim_part {
+    SIM_FOREIGN,
+    SIM_COMPACTOR,
+    SIM_EXPIRER,
+    SIM_ROLLBACK,
+    SIM_UNSETTER,
+    SIM_RENAMER,
+    SIM_DROPPER,
+    SIM_ALTERER,
+    SIM_PATCHER,
+    SIM_DELETER,
+    SIM_CLOCKS,
+    SIM_FREEZES,
+    SIM_DEATHS,
+    SIM_REPLAYS,
+    SIM_GROWTH,
+    SIM_REJECTS,
+    SIM_PART_COUNT,
+};
+
+struct sim_config {
+    u64 seed;
+    u32 parts_off;        /* bits of enum sim_part */
+    u32 faults_off;       /* bits of enum sim_fault */
+    i32 producers_max;    /* -1: as drawn */
+    i32 intakes_max;
+    i32 rollers_max;
+    i32 batches_max;
+    const u64 *suppressed; /* faults left out, by their identity */
+    size_t suppressed_count;
+    bool trace;
+};
+
+enum sim_fault {
+    SIM_FAULT_NONE,
+    SIM_FAULT_BEFORE,     /* fails, surely not done */
+    SIM_FAULT_FULL,       /* the disk is full */
+    SIM_FAULT_LOST,       /* not done, and not told: UNKNOWN */
+    SIM_FAULT_DONE,       /* done, and not told: UNKNOWN */
+    SIM_FAULT_LATE,       /* UNKNOWN now, done later */
+    SIM_FAULT_REFUSED,    /* done, and told CONFLICT: an answer to a hidden second sending */
+    SIM_FAULT_STALE,      /* an older version is read */
+    SIM_FAULT_PARTIAL,    /* fewer bytes, or entries, than there are */
+    SIM_FAULT_SLOW,
+    SIM_FAULT_FREEZE,     /* the process stands still, before or after the effect */
+    SIM_FAULT_DIE_BEFORE,
+    SIM_FAULT_DIE_AFTER,
+    SIM_FAULT_COUNT,
+};
+
+struct sim_violation {
+    char rule[32];
+    char text[512];
+};
+
+struct sim_result {
+    bool failed;
+    struct sim_violation violation;
+    u64 faults[SIM_FAULTS_MAX]; /* identities of those that struck */
+    size_t fault_count;
+    i64 steps;
+    i64 batches;
+    i64 acknowledged;
+    i64 commits;
+    i64 rejected;
+};
+
+/* ---- actors ---- */
+
+struct sim_process;
+
+struct actor {
+    ucontext_t context;
+    void *stack;
+    char name[40];
+    u64 id;      /* stable over changes of the schedule */
+    u64 draws;   /* of faults and delays */
+    u64 randoms; /* of the random seam */
+    u64 calls;   /* of seams */
+    struct sim_process *process; /* NULL: outside */
+    void (*run)(struct actor *actor);
+    void *argument;
+    u64 token; /* of the wake-up that counts */
+    bool done;
+    struct actor *next;
+};
+
+/* One process: its own clocks, its own doors to the world. */
+enum sim_role { SIM_INTAKE, SIM_ROLLER };
+struct sim_process {
+    enum sim_role role;
+    i32 slot;
+    i32 incarnation;
+    char name[24];
+    bool dead;
+    i64 frozen_until;
+    i64 started_at;
+    i64 wall_offset;
+    i64 actors; /* that still run in it */
+    struct seam seam;
+    struct db db;
+    struct location location;
+    struct location_set locations;
+    struct warehouse warehouse;
+    struct sim_node *node; /* intakes */
+};
+
+/* ---- the model ---- */
+
+struct sim_sink {
+    char id[ID_SHORT_SIZE + 1];
+    i32 slot; /* of its table */
+    i32 table;
+    bool deleting; /* a delete was called */
+    bool deleted;  /* it was answered */
+};
+
+/* What a body says of one row. */
+enum sim_row { SIM_ROW_GOOD, SIM_ROW_BAD, SIM_ROW_NARROW, SIM_ROW_REFUSED };
+
+struct sim_batch {
+    i32 sink;
+    char id[32];
+    enum sim_row rows[SIM_ROWS_MAX]; /* of the longest body; shorter ones are its beginnings */
+    i32 row_counts[SIM_BODIES_MAX];
+    i32 body_count;
+    i32 acknowledged; /* the body that was answered 2xx, or -1 */
+    i64 acknowledged_at;
+    bool sent[SIM_BODIES_MAX];
+    i32 landed[SIM_ROWS_MAX];   /* how often the row was committed */
+    u8 rejects[SIM_ROWS_MAX];   /* it stands in the batch's rejects file, as last written */
+    bool rejects_seen;
+    char first_answer[512];
+};
+
+struct sim_snapshot {
+    i64 id;
+    i64 parent;
+    char uuid[ID_UUID_SIZE + 1];
+    str *manifests; /* paths */
+    size_t manifest_count;
+};
+
+/* A version of a table that once was current: what a stale load reads. */
+struct sim_version {
+    i32 table;
+    i64 at;
+    str location;
+};
+
+/* One table from its making to its end; a name may see several. */
+struct sim_table {
+    i32 slot; /* which name */
+    char name[24];
+    char uuid[ID_UUID_SIZE + 1];
+    str pointer; /* as last seen */
+    bool partitioned;
+    bool gone;
+    bool touched;  /* the owner broke the sink's claim: it may stop for good */
+};
+
+struct sim_event;
+
+struct sim_world {
+    const struct sim_config *config;
+    struct sim_result *result;
+    struct arena *arena; /* of the run */
+    struct arena *scratch;
+    i64 now; /* microseconds of virtual time since the start */
+    i64 horizon;
+    bool faults; /* still on */
+    bool stopping;
+    i64 next_late;
+    /* how hostile the schedule is, in parts of 65536 for each call */
+    u32 p_fail;
+    u32 p_unknown;
+    u32 p_die;
+    u32 p_freeze;
+    u32 p_slow;
+    u32 p_read;
+    i64 freeze_max;
+    i64 late_max;
+    /* the scheduler */
+    struct sim_event *events;
+    size_t event_count;
+    size_t event_capacity;
+    u64 event_order;
+    u64 outside_draws;
+    u64 outside_randoms;
+    bool in_body; /* of a transaction: nothing may hand over */
+    struct actor *actors;
+    struct actor *current;
+    ucontext_t main_context;
+    i64 actor_count;
+    i64 steps_max;
+    /* the world beneath the seams */
+    i64 ledger_offset; /* of the ledger's clock */
+    struct seam ledger_seam;
+    struct seam quiet_seam;
+    struct db_connection *connection;
+    struct db raw_db;
+    struct db_connection old_connection; /* what readers see while a commit is in doubt */
+    i64 old_until;                       /* 0: none is */
+    struct store raw_store;
+    struct map *times; /* of objects: key to virtual time */
+    struct location raw_location;
+    struct location_set raw_locations;
+    struct catalog catalog;
+    struct warehouse raw_warehouse;
+    str installation;
+    bool embedded; /* the catalog shares the ledger, and its own seam calls go wrong */
+    struct sim_process *processes[SIM_PROCESSES_MAX];
+    size_t process_count;
+    struct sim_process *intakes[8];
+    i32 intake_count;
+    struct sim_process *rollers[8];
+    i32 roller_count;
+    i64 roll_seconds;
+    i64 tick_us;
+    /* the model */
+    struct sim_sink sinks[SIM_SINKS_MAX];
+    i32 sink_count;
+    struct sim_batch batches[SIM_BATCHES_MAX];
+    i32 batch_count;
+    struct sim_table tables[SIM_TABLES_MAX];
+    i32 table_count;
+    i32 slot_count; /* names */
+    i32 renames;
+    struct sim_snapshot *snapshots;
+    size_t snapshot_count;
+    struct sim_version *versions;
+    size_t version_count;
+    struct map *shadow; /* batch rows as last seen, by sink and id */
+    i64 transactions;
+    i32 producers_left;
+};
+
+extern struct sim_world *sim;
+
+/* ---- sim_actor: coroutines, time, chance ---- */
+
+u64 sim_hash(u64 a, u64 b, u64 c);
+u64 sim_draw(void); /* of the present actor */
+u64 sim_below(u64 bound);
+bool sim_chance(u32 parts); /* of 65536 */
+i64 sim_between(i64 low, i64 high);
+/* The actor begins after delay_us. */
+struct actor *sim_spawn(const char *name, u64 id, struct sim_process *process,
+                        void (*run)(struct actor *), void *argument, i64 delay_us);
+void sim_wait(i64 microseconds); /* of a dead process: returns at once */
+/* Waits to be woken, or for so long. */
+void sim_sleep(i64 microseconds);
+void sim_wake(struct actor *actor);
+/* A thing that happens to the world at a time. */
+void sim_later(i64 delay_us, void (*happen)(void *argument), void *argument);
+bool sim_dead(void); /* the present actor's process has ended */
+void sim_kill(struct sim_process *process);
+void sim_scheduler(i64 until);
+/* All processes die; their actors run out. */
+void sim_finish_actors(void);
+void sim_actors_free(void);
+struct seam sim_seam(struct sim_process *process); /* NULL: the ledger's clock */
+
+/* ---- sim_fault ---- */
+
+/* Time passes; then the fault that strikes this call, of those allowed. After it the process may be
+ * dead. */
+enum sim_fault sim_strike(u32 allowed, const char *what, str about);
+#define SIM_ALLOW(fault) (1U << (fault))
+/* After the effect: the process may die or freeze. */
+void sim_after(enum sim_fault fault);
+err sim_failed(enum sim_fault fault, struct error *error);
+i64 sim_late_delay(void);
+
+/* ---- the seams ---- */
+
+struct db sim_db(struct sim_process *process);
+void sim_db_open(void);
+void sim_db_close(void);
+struct store sim_store(struct sim_process *process);
+struct catalog sim_catalog(struct sim_process *process);
+err sim_catalog_open(void);
+
+/* ---- sim_table: what stands in the tables ---- */
+
+/* After every change: new versions and snapshots are taken into the model, and judged. */
+void sim_table_observe(void);
+void sim_table_check_final(void);
+/* Rows of the snapshot that is main's, in the arena. */
+size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows);
+/* Rows of the model that a file's bytes name; each at most once. Returns how many. */
+size_t sim_rows_in(str bytes, u16 *out_rows, size_t max);
+
+/* ---- actors of the schedule ---- */
+
+void sim_process_start(enum sim_role role, i32 slot, i32 incarnation);
+void sim_node_open(struct sim_process *process);
+void sim_roller_open(struct sim_process *process);
+struct roll_env sim_roll_env(struct sim_process *process, const char *holder);
+void sim_process_died(struct sim_process *process); /* it is started again some time */
+void sim_start_producers(void);
+void sim_start_owners(void);
+i32 sim_make_sink(i32 slot);    /* index, or -1 */
+i32 sim_sink_of_slot(i32 slot); /* the newest one, or -1 */
+void sim_make_table(i32 slot);
+struct sim_table *sim_table_of_slot(i32 slot); /* NULL: it is gone */
+void sim_operate(void); /* the operator looks at what is disabled */
+
+/* One request to an intake. */
+enum sim_answer { SIM_ANSWER_NONE, SIM_ANSWER_ACCEPTED, SIM_ANSWER_REUSED, SIM_ANSWER_DELETED, SIM_ANSWER_ERROR };
+struct sim_request {
+    struct sim_process *process;
+    const char *sink_id;
+    const char *batch_id;
+    str body;
+    enum sim_answer answer;
+    bool duplicate;
+    bool finished; /* answered, or never to be */
+    char text[512];
+    struct actor *waiter;
+};
+void sim_node_send(struct sim_request *request, u64 id);
+
+/* ---- the model and its judge ---- */
+
+void sim_violate(const char *rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sim_check_ledger(void);                   /* at any instant */
+void sim_check_remove(str key);                /* before an object goes */
+void sim_check_commit(const json_t *request);  /* before a request of ours goes */
+void sim_check_landed(str property);
+void sim_check_put(str key, str body);
+void sim_check_final(void);
+
+/* ---- a run ---- */
+
+void sim_run(const struct sim_config *config, struct sim_result *result);
+bool sim_part(enum sim_part part);
+
+#endif

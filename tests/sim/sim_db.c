@@ -1,0 +1,187 @@
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <sqlite3.h>
+
+/* The ledger's seam over one real SQLite connection in memory. A commit whose answer comes after the
+ * caller has given up is shown as databases do it: until it lands readers see what was before, and the next
+ * writer waits for it. */
+
+static err run_on(struct db_connection *connection, db_body body, void *context,
+                  struct error *error)
+{
+    bool outer = !sim->in_body;
+    struct db_tx tx = db_connection_tx(connection, seam_now(&sim->ledger_seam));
+    TRY(db_connection_run(connection, "SAVEPOINT body", error));
+    sim->in_body = true;
+    err result = body(&tx, context, error);
+    sim->in_body = !outer;
+    if (result != OK) {
+        err undone = db_connection_run(connection, "ROLLBACK TO body", NULL);
+        assert(undone == OK);
+    }
+    err released = db_connection_run(connection, "RELEASE body", error);
+    return result != OK ? result : released;
+}
+
+/* ---- commits in doubt ---- */
+
+static void load_bytes(struct db_connection *connection, str bytes)
+{
+    unsigned char *copy = sqlite3_malloc64(bytes.size);
+    assert(copy != NULL);
+    memcpy(copy, bytes.data, bytes.size);
+    int loaded = sqlite3_deserialize(connection->handle, "main", copy, (sqlite3_int64)bytes.size,
+                                     (sqlite3_int64)bytes.size,
+                                     SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+    assert(loaded == SQLITE_OK);
+}
+
+static str take_bytes(struct db_connection *connection)
+{
+    sqlite3_int64 size = 0;
+    unsigned char *bytes = sqlite3_serialize(connection->handle, "main", &size, 0);
+    assert(bytes != NULL);
+    return (str){(const char *)bytes, (size_t)size};
+}
+
+static void free_bytes(str bytes)
+{
+    sqlite3_free((void *)(uintptr_t)bytes.data);
+}
+
+static void end_doubt(void)
+{
+    if (sim->old_until != 0) {
+        db_connection_close(&sim->old_connection);
+        sim->old_until = 0;
+    }
+}
+
+static void begin_doubt(void)
+{
+    struct error error = {0};
+    end_doubt();
+    str bytes = take_bytes(sim->connection);
+    err opened = db_connection_open(&sim->old_connection, STR(":memory:"), DB_CONNECTION_MEMORY,
+                                    &error);
+    assert(opened == OK);
+    load_bytes(&sim->old_connection, bytes);
+    free_bytes(bytes);
+    sim->old_until = sim->now + sim_between(10000, 120 * TIME_SECOND_US);
+}
+
+/* ---- without faults ---- */
+
+static err raw_transact(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    return run_on(sim->connection, body, context, error);
+}
+
+static const struct db_ops RAW = {.transact = raw_transact, .read = raw_transact};
+
+/* ---- with them ---- */
+
+static err faulty_transact(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(SIM_ALLOW(SIM_FAULT_FULL) | SIM_ALLOW(SIM_FAULT_LOST) |
+                                          SIM_ALLOW(SIM_FAULT_DONE) | SIM_ALLOW(SIM_FAULT_LATE),
+                                      "ledger: transaction", STR(""));
+    if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_FULL || fault == SIM_FAULT_LOST ||
+        fault == SIM_FAULT_DIE_BEFORE) {
+        return sim_failed(fault, error);
+    }
+    if (sim->in_body) {
+        return run_on(sim->connection, body, context, error);
+    }
+    end_doubt();
+    if (fault == SIM_FAULT_LATE) {
+        begin_doubt();
+    }
+    err result = run_on(sim->connection, body, context, error);
+    if (result != OK) {
+        end_doubt();
+        sim_after(fault);
+        return result;
+    }
+    sim->transactions++;
+    if (sim->transactions % 16 == 0) {
+        sim_check_ledger();
+    }
+    if (sim->embedded) {
+        sim_table_observe();
+    }
+    sim_after(fault);
+    return sim_failed(fault, error);
+}
+
+static err faulty_read(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(0, "ledger: read", STR(""));
+    if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_DIE_BEFORE) {
+        err failed = sim_failed(SIM_FAULT_BEFORE, error);
+        return failed;
+    }
+    if (sim->old_until != 0 && sim->old_until <= sim->now) {
+        end_doubt();
+    }
+    struct db_connection *connection = sim->old_until != 0 ? &sim->old_connection
+                                                           : sim->connection;
+    err result = run_on(connection, body, context, error);
+    sim_after(fault);
+    return result;
+}
+
+static const struct db_ops FAULTY = {.transact = faulty_transact, .read = faulty_read};
+
+struct db sim_db(struct sim_process *process)
+{
+    return (struct db){&FAULTY, process};
+}
+
+/* ---- opening ---- */
+
+static err clear_body(struct db_tx *tx, void *context, struct error *error)
+{
+    (void)context;
+    static const char *const clears[] = {
+        "DELETE FROM node",          "DELETE FROM warehouse",     "DELETE FROM sink",
+        "DELETE FROM batch",         "DELETE FROM plan",          "DELETE FROM void_uid",
+        "DELETE FROM quarantine",    "DELETE FROM clock_sample",  "DELETE FROM doomed_object",
+        "DELETE FROM reject_count",  "DELETE FROM reject_recent", "DELETE FROM usage_month",
+        "DELETE FROM audit",         "DELETE FROM alert",         "DELETE FROM catalog_namespace",
+        "DELETE FROM catalog_table", "UPDATE installation SET running_us = 0, incarnation = 0",
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(clears); i++) {
+        TRY(db_exec(tx, clears[i], NULL, 0, NULL, error));
+    }
+    return db_run(tx, error, "INSERT INTO clock_sample (running_us, wall) VALUES (0, ?1)",
+                  DB_N(db_now(tx)));
+}
+
+/* The connection and its statements outlive a run; an empty ledger is one whose tables are empty. */
+void sim_db_open(void)
+{
+    static struct db_connection kept;
+    struct error error = {0};
+    sim->raw_db = (struct db){&RAW, NULL};
+    sim->connection = &kept;
+    err opened = OK;
+    if (kept.handle == NULL) {
+        opened = db_connection_open(&kept, STR(":memory:"), DB_CONNECTION_MEMORY, &error);
+        assert(opened == OK);
+        opened = ledger_open(&sim->raw_db, &sim->quiet_seam, &error);
+        assert(opened == OK);
+    }
+    opened = db_transact(&sim->raw_db, clear_body, NULL, &error);
+    assert(opened == OK);
+}
+
+void sim_db_close(void)
+{
+    end_doubt();
+}

@@ -1,0 +1,197 @@
+#include "sim.h"
+
+#include "base/assert.h"
+#include "sink/intake_group.h"
+
+#include <stdio.h>
+
+/* An intake process: the shipped body reader and the shipped groups. In place of worker threads each
+ * request is a coroutine, and so is the renewal of the lease, by the rules of sink/intake_lease. */
+
+#define RENEW_US ((i64)10 * TIME_SECOND_US)
+#define GONE_US  ((i64)28 * TIME_SECOND_US)
+
+struct sim_node {
+    struct sim_process *process;
+    struct intake_options options;
+    struct intake_groups groups;
+    struct intake_sink sinks[SIM_SINKS_MAX];
+    i32 sink_count;
+    char node_id[ID_SHORT_SIZE];
+    instant ledger_time;
+    i64 renewed_us;
+    i64 open; /* requests */
+    i64 renewals;
+    bool renewing;
+};
+
+/* ---- the lease ---- */
+
+static void lease_renew(struct sim_node *node)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)8 * KIB);
+    struct sim_process *process = node->process;
+    i64 asked_us = seam_monotonic_us(&process->seam);
+    if (node->renewed_us == 0 || asked_us - node->renewed_us > GONE_US) {
+        str id = id_short_make(arena, &process->seam, "nod_");
+        memcpy(node->node_id, id.data, ID_SHORT_SIZE);
+    }
+    instant ledger_time = 0;
+    str id = str_copy(arena, (str){node->node_id, ID_SHORT_SIZE});
+    if (ledger_renew_node(&process->db, id, STR("intake"), &ledger_time, NULL) == OK) {
+        node->ledger_time = ledger_time;
+        node->renewed_us = asked_us;
+    }
+}
+
+static void run_lease(struct actor *actor)
+{
+    struct sim_node *node = actor->argument;
+    while (!sim_dead() && !sim->stopping && node->open > 0) {
+        sim_wait(RENEW_US);
+        lease_renew(node);
+    }
+    node->renewing = false;
+}
+
+/* The thread renews all the time; here it does when somebody could tell the difference. */
+static bool lease_begin(struct sim_node *node, struct intake_send *send)
+{
+    i64 now_us = seam_monotonic_us(&node->process->seam);
+    if (node->renewed_us == 0 || now_us - node->renewed_us > RENEW_US) {
+        lease_renew(node);
+    }
+    if (!node->renewing) {
+        node->renewing = true;
+        (void)sim_spawn("lease", sim_hash(2, (u64)node->process->slot * 1000 +
+                                                 (u64)node->process->incarnation,
+                                          (u64)node->renewals++),
+                        node->process, run_lease, node, 0);
+    }
+    now_us = seam_monotonic_us(&node->process->seam);
+    memcpy(send->node_id, node->node_id, sizeof(send->node_id));
+    send->began_at = node->ledger_time;
+    return node->renewed_us != 0 && now_us - node->renewed_us <= GONE_US;
+}
+
+/* ---- requests ---- */
+
+static enum sim_answer answer_of(const struct intake_answer *answer)
+{
+    if (answer->error != NULL) {
+        switch ((int)answer->error->code) {
+        case ERROR_IDEMPOTENCY_KEY_REUSED:
+            return SIM_ANSWER_REUSED;
+        case ERROR_SINK_DELETED:
+            return SIM_ANSWER_DELETED;
+        default:
+            return SIM_ANSWER_ERROR;
+        }
+    }
+    return answer->status == 202 ? SIM_ANSWER_ACCEPTED : SIM_ANSWER_ERROR;
+}
+
+static void answered(void *context, const struct intake_answer *answer)
+{
+    struct sim_request *request = context;
+    struct sim_process *process = request->process;
+    if (!process->dead && !sim->stopping) {
+        request->answer = answer_of(answer);
+        request->duplicate = str_find(answer->body, STR("\"duplicate\":true")) >= 0;
+        (void)snprintf(request->text, sizeof(request->text), "%.*s", STR_ARG(answer->body));
+        if (answer->error != NULL) {
+            (void)snprintf(request->text, sizeof(request->text), "%s",
+                           error_code_text(answer->error->code));
+        }
+    }
+    request->finished = true;
+    if (request->waiter != NULL && !sim->stopping) {
+        sim_wake(request->waiter);
+    }
+}
+
+static struct intake_sink *sink_of(struct sim_node *node, const char *sink_id)
+{
+    for (i32 i = 0; i < node->sink_count; i++) {
+        if (str_equal(node->sinks[i].id, str_from(sink_id))) {
+            return &node->sinks[i];
+        }
+    }
+    assert(node->sink_count < SIM_SINKS_MAX);
+    struct intake_sink *sink = &node->sinks[node->sink_count++];
+    sink->id = str_from(sink_id);
+    sink->warehouse = &node->process->warehouse;
+    int made = pthread_mutex_init(&sink->lock, NULL);
+    assert(made == 0);
+    return sink;
+}
+
+static struct intake_send *open_send(struct sim_node *node, struct sim_request *request)
+{
+    struct arena *arena = arena_create((size_t)64 * MIB);
+    struct intake_send *send = arena_alloc(arena, sizeof(*send));
+    assert(send != NULL);
+    *send = (struct intake_send){
+        .arena = arena,
+        .sink = sink_of(node, request->sink_id),
+        .warehouse = &node->process->warehouse,
+        .batch_id = str_copy(arena, str_from(request->batch_id)),
+        .answered = answered,
+        .context = request,
+    };
+    return send;
+}
+
+/* False: the send was refused, and is gone. */
+static bool read_body(struct sim_node *node, struct intake_send *send, str body)
+{
+    struct error error = {0};
+    intake_body_begin(&send->body, send->arena, &node->options.limits, (i64)body.size);
+    size_t half = body.size / 2;
+    err result = intake_body_add(&send->body, str_slice(body, 0, half), &error);
+    sim_wait(sim_below(50) == 0 ? sim_between(0, 35 * 60 * TIME_SECOND_US)
+                                : sim_between(100, 100000));
+    if (result == OK) {
+        result = intake_body_add(&send->body, str_slice(body, half, body.size), &error);
+    }
+    send->received_at = seam_now(&node->process->seam);
+    result = result == OK ? intake_body_end(&send->body, &error) : result;
+    if (result != OK) {
+        intake_send_refuse(send, &error);
+    }
+    return result == OK;
+}
+
+static void run_request(struct actor *actor)
+{
+    struct sim_request *request = actor->argument;
+    struct sim_node *node = actor->process->node;
+    node->open++;
+    struct intake_send *send = open_send(node, request);
+    if (!lease_begin(node, send)) {
+        intake_send_refuse_code(send, ERROR_UNAVAILABLE);
+    } else if (read_body(node, send, request->body)) {
+        if (!intake_group_known(&node->groups, send)) {
+            intake_group_add(&node->groups, send);
+        }
+    }
+    node->open--;
+}
+
+void sim_node_send(struct sim_request *request, u64 id)
+{
+    char name[40];
+    (void)snprintf(name, sizeof(name), "%s %s", request->process->name, request->batch_id);
+    (void)sim_spawn(name, id, request->process, run_request, request, sim_between(1000, 50000));
+}
+
+void sim_node_open(struct sim_process *process)
+{
+    struct sim_node *node = arena_alloc(sim->arena, sizeof(*node));
+    assert(node != NULL);
+    node->process = process;
+    node->options = (struct intake_options){
+        .db = &process->db, .seam = &process->seam, .limits = intake_limits_default()};
+    node->groups = (struct intake_groups){.options = &node->options};
+    process->node = node;
+}

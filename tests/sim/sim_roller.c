@@ -1,0 +1,101 @@
+#include "sim.h"
+
+#include "base/assert.h"
+#include "sink/policy.h"
+#include "sink/sweep.h"
+
+#include <stdio.h>
+
+/* A roller process: what server/roller does with its threads, by one coroutine. */
+
+static void sweep(const struct roll_env *env, const struct ledger_sink *sink)
+{
+    i64 swept = 0;
+    err results[] = {
+        sweep_held(env, sink->id, NULL),
+        sweep_rejects(env, sink->id, &swept, NULL),
+        sweep_plan_objects(env, sink->id, &swept, NULL),
+    };
+    (void)results;
+}
+
+static void sweep_all(struct sim_process *process, const struct roll_env *env, i64 *running_was)
+{
+    i64 deleted = 0;
+    i64 now = seam_monotonic_us(&process->seam);
+    err result = OK;
+    /* Running time is counted once an installation. */
+    if (process->slot == 0) {
+        result = ledger_add_running(&process->db, now - *running_was, NULL);
+        *running_was = result == OK ? now : *running_was;
+        result = sweep_rows(&process->db, NULL);
+    }
+    result = sweep_objects(env, &deleted, NULL);
+    result = recover_verdicts(env, STR(""), NULL);
+    (void)result;
+}
+
+static void roll_due(const struct roll_env *env, const struct ledger_sink *sink)
+{
+    const struct policy_limits limits = policy_limits_default();
+    struct recover_report report = {0};
+    if (sink->state == SINK_DELETING) {
+        recover_sink(env, sink, &report);
+        return;
+    }
+    struct policy_verdict verdict = policy_judge(sink, &limits);
+    if (verdict.trigger == POLICY_NONE) {
+        return;
+    }
+    enum roll_end end = ROLL_NOTHING;
+    struct error error = {0};
+    err rolled = roll_sink(env, sink->id, policy_trigger_text(verdict.trigger), &end, &error);
+    sim_trace("roll of %.*s: %s, end %d %s", STR_ARG(sink->id), err_text(rolled), (int)end,
+              error.message);
+}
+
+static void tick(const struct roll_env *env, bool sweeping)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
+    struct ledger_sink *sinks = NULL;
+    size_t count = 0;
+    err listed = ledger_list_sinks(env->db, arena, STR(""), STR("w"), true, STR(""), 100, &sinks,
+                                   &count, NULL);
+    for (size_t i = 0; listed == OK && i < count && !sim_dead(); i++) {
+        if (sinks[i].state != SINK_DELETED) {
+            roll_due(env, &sinks[i]);
+        }
+        if (sweeping) {
+            sweep(env, &sinks[i]);
+        }
+    }
+}
+
+static void run_roller(struct actor *actor)
+{
+    struct sim_process *process = actor->process;
+    char holder[48];
+    (void)snprintf(holder, sizeof(holder), "%s", process->name);
+    struct roll_env env = sim_roll_env(process, holder);
+    struct recover_report report = {0};
+    err recovered = recover_sinks(&env, &report, NULL);
+    (void)recovered;
+    i64 running_was = seam_monotonic_us(&process->seam);
+    i64 swept_at = sim->now;
+    while (!sim_dead() && !sim->stopping) {
+        sim_wait(sim->tick_us / 2 + (i64)sim_below((u64)sim->tick_us));
+        bool sweeping = sim->now - swept_at >= SIM_HOUR;
+        tick(&env, sweeping);
+        if (sweeping || sim_below(4) == 0) {
+            sweep_all(process, &env, &running_was);
+        }
+        swept_at = sweeping ? sim->now : swept_at;
+    }
+}
+
+void sim_roller_open(struct sim_process *process)
+{
+    (void)sim_spawn(process->name,
+                    sim_hash(3, (u64)process->slot, (u64)process->incarnation), process, run_roller,
+                    NULL, sim_between(0, 1000000));
+}

@@ -1,0 +1,193 @@
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+
+/* One schedule: a hostile part, in which everything goes wrong, and a quiet end, in which all must come
+ * right. */
+
+bool sim_part(enum sim_part part)
+{
+    static const u32 odds[SIM_PART_COUNT] = {
+        [SIM_FOREIGN] = 128, [SIM_COMPACTOR] = 90, [SIM_EXPIRER] = 128, [SIM_ROLLBACK] = 40,
+        [SIM_UNSETTER] = 10, [SIM_RENAMER] = 24,   [SIM_DROPPER] = 14,  [SIM_ALTERER] = 60,
+        [SIM_PATCHER] = 60,  [SIM_DELETER] = 60,   [SIM_CLOCKS] = 90,   [SIM_FREEZES] = 128,
+        [SIM_DEATHS] = 180,  [SIM_REPLAYS] = 160,  [SIM_GROWTH] = 100,  [SIM_REJECTS] = 128,
+    };
+    u64 drawn = sim_hash(sim->config->seed ^ 0x9a47, (u64)part, 0);
+    return drawn % 256 < odds[part] && (sim->config->parts_off & (1U << part)) == 0;
+}
+
+static u32 intensity(u64 drawn, u32 low, u32 high)
+{
+    switch (drawn % 4) {
+    case 0:
+        return 0;
+    case 1:
+        return low;
+    case 2:
+        return (low + high) / 2;
+    default:
+        return high;
+    }
+}
+
+static i32 limited(i32 drawn, i32 most)
+{
+    return most >= 0 && drawn > most ? most : drawn;
+}
+
+static void draw_parameters(void)
+{
+    u64 a = sim_hash(sim->config->seed, 1, 1);
+    u64 b = sim_hash(sim->config->seed, 1, 2);
+    static const i64 hours[] = {1, 6, 24, 10 * 24};
+    static const i64 roll_seconds[] = {30, 60, 300, 3600};
+    sim->horizon = hours[a % 4] * SIM_HOUR;
+    sim->roll_seconds = roll_seconds[(a >> 4) % 4];
+    sim->tick_us = num_max_i64(10 * TIME_SECOND_US, sim->horizon / 150);
+    sim->p_fail = intensity(a >> 8, 300, 3000);
+    sim->p_unknown = intensity(a >> 12, 600, 12000);
+    sim->p_read = intensity(a >> 16, 300, 3000);
+    sim->p_slow = intensity(a >> 20, 60, 1500);
+    sim->p_die = sim_part(SIM_DEATHS) ? intensity(a >> 24, 100, 3000) : 0;
+    sim->p_freeze = sim_part(SIM_FREEZES) ? intensity(a >> 28, 30, 600) : 0;
+    sim->freeze_max = num_min_i64(sim->horizon, 6 * TIME_DAY_US);
+    sim->late_max = num_min_i64(sim->horizon / 2, 2 * TIME_DAY_US);
+    sim->embedded = b % 4 == 0;
+    sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
+    sim->roller_count = limited(1 + (i32)((b >> 8) % 3), sim->config->rollers_max);
+    sim->slot_count = (b >> 12) % 5 == 0 ? 2 : 1;
+    sim->steps_max = 400000;
+}
+
+static void open_world(void)
+{
+    struct error error = {0};
+    sim->ledger_seam = sim_seam(NULL);
+    sim->quiet_seam = sim_seam(NULL);
+    sim_db_open();
+    err opened = store_open_mem(sim->arena, (size_t)64 * MIB, &sim->raw_store, &error);
+    assert(opened == OK);
+    sim->raw_location = (struct location){STR("s3://w/tables"), sim->raw_store};
+    sim->raw_locations = (struct location_set){&sim->raw_location, 1};
+    opened = sim_catalog_open();
+    assert(opened == OK);
+    opened = catalog_create_namespace(&sim->catalog, STR("ns"), &error);
+    assert(opened == OK);
+    opened = ledger_installation(&sim->raw_db, sim->arena, &sim->installation, &error);
+    assert(opened == OK);
+    sim->times = map_create(sim->arena, 512);
+    sim->shadow = map_create(sim->arena, 256);
+    sim->snapshots = arena_array(sim->arena, SIM_SNAPSHOTS_MAX, sizeof(*sim->snapshots));
+    sim->versions = arena_array(sim->arena, SIM_VERSIONS_MAX, sizeof(*sim->versions));
+    for (i32 i = 0; i < sim->slot_count; i++) {
+        sim_make_table(i);
+        i32 sink = sim_make_sink(i);
+        assert(sink >= 0);
+    }
+}
+
+/* ---- the quiet end ---- */
+
+struct left {
+    i64 waiting;
+};
+
+static err left_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct left *left = context;
+    AUTO_ARENA struct arena *arena = arena_create(64 * KIB);
+    struct db_rows rows = {0};
+    TRY(db_query(tx, arena,
+                 "SELECT (SELECT count(*) FROM batch WHERE state <= 1) + (SELECT count(*) FROM plan "
+                 "WHERE state <= 2) + (SELECT count(*) FROM sink WHERE state = 3)",
+                 NULL, 0, &rows, error));
+    left->waiting = db_number(&rows, 0, 0);
+    return OK;
+}
+
+static bool is_settled(void)
+{
+    struct left left = {0};
+    err read = db_read(&sim->raw_db, left_body, &left, NULL);
+    assert(read == OK);
+    return left.waiting == 0;
+}
+
+static void ask_rolls(void)
+{
+    for (i32 i = 0; i < sim->sink_count; i++) {
+        i64 seq = 0;
+        instant at = 0;
+        err asked = ledger_ask_roll(&sim->raw_db, str_from(sim->sinks[i].id), &at, &seq, NULL);
+        (void)asked; /* a deleted one needs none */
+    }
+}
+
+static void quiet_end(void)
+{
+    enum { ROUNDS = 60, ASK_FROM = 6, HELD_FROM = 20 };
+    sim->faults = false;
+    sim->tick_us = 20 * TIME_SECOND_US;
+    sim_trace("== faults are over");
+    for (size_t i = 0; i < sim->process_count; i++) {
+        sim->processes[i]->frozen_until = 0;
+    }
+    sim_scheduler(num_max_i64(sim->now, sim->next_late) + 60 * TIME_SECOND_US);
+    for (int round = 0; round < ROUNDS && !sim->stopping && !is_settled(); round++) {
+        if (round % 4 == 3) {
+            sim_operate();
+        }
+        bool asks = sim_part(SIM_CLOCKS) || round > ASK_FROM;
+        if (asks) {
+            ask_rolls();
+        }
+        i64 step = round < HELD_FROM ? 2 * 60 * TIME_SECOND_US + sim->roll_seconds * 250000
+                                     : 20 * 60 * TIME_SECOND_US;
+        sim_scheduler(sim->now + step);
+    }
+    i64 commits = sim->result->commits;
+    sim_scheduler(sim->now + 3 * 60 * TIME_SECOND_US);
+    if (!sim->stopping && is_settled() && sim->result->commits != commits) {
+        sim_violate("I26", "a further recovery has changed something");
+    }
+}
+
+void sim_run(const struct sim_config *config, struct sim_result *result)
+{
+    static struct sim_world world;
+    memset(&world, 0, sizeof(world));
+    *result = (struct sim_result){0};
+    world.config = config;
+    world.result = result;
+    world.arena = arena_create((size_t)512 * MIB);
+    world.scratch = arena_create((size_t)128 * MIB);
+    sim = &world;
+    draw_parameters();
+    open_world();
+    for (i32 i = 0; i < sim->intake_count; i++) {
+        sim_process_start(SIM_INTAKE, i, 0);
+    }
+    for (i32 i = 0; i < sim->roller_count; i++) {
+        sim_process_start(SIM_ROLLER, i, 0);
+    }
+    sim_start_producers();
+    sim_start_owners();
+    sim->faults = true;
+    sim_scheduler(sim->horizon);
+    if (!sim->stopping) {
+        quiet_end();
+    }
+    if (!sim->stopping) {
+        sim_check_final();
+    }
+    result->batches = sim->batch_count;
+    sim_finish_actors();
+    sim_db_close();
+    store_close(&sim->raw_store);
+    arena_destroy(world.scratch);
+    arena_destroy(world.arena);
+    sim = NULL;
+}

@@ -1,0 +1,214 @@
+#include "sim.h"
+
+#include "base/assert.h"
+
+/* The store's seam over the real store in memory. Its objects carry the virtual time at which they were
+ * put; what lands late lands as it was sent. */
+
+/* ---- what happens to the world ---- */
+
+static void stamp(str key)
+{
+    bool is_new = false;
+    str kept = map_get(sim->times, key) == NULL ? str_copy(sim->arena, key) : key;
+    u64 *place = map_put(sim->times, kept, &is_new);
+    assert(place != NULL);
+    *place = (u64)(SIM_EPOCH + sim->now);
+}
+
+static void restamp(struct store_object *object)
+{
+    const u64 *place = map_get(sim->times, object->key);
+    object->modified_at = place == NULL ? SIM_EPOCH : (instant)*place;
+}
+
+static str joined(struct arena *arena, const str *pieces, size_t count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += pieces[i].size;
+    }
+    char *bytes = arena_alloc(arena, size);
+    assert(bytes != NULL);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].size > 0) {
+            memcpy(bytes + at, pieces[i].data, pieces[i].size);
+            at += pieces[i].size;
+        }
+    }
+    return (str){bytes, size};
+}
+
+static void put_now(str key, str body, const struct store_meta *meta)
+{
+    sim_check_put(key, body);
+    err put = store_put(&sim->raw_store, key, body, meta, NULL);
+    assert(put == OK);
+    stamp(key);
+}
+
+static void remove_now(str key)
+{
+    sim_check_remove(key);
+    err removed = store_remove(&sim->raw_store, key, NULL);
+    assert(removed == OK);
+}
+
+struct late_put {
+    str key;
+    str body;
+    struct store_meta meta;
+};
+
+static void late_put_lands(void *argument)
+{
+    const struct late_put *late = argument;
+    if (sim->stopping) {
+        return;
+    }
+    sim_trace("  late: put %.*s", STR_ARG(late->key));
+    put_now(late->key, late->body, &late->meta);
+}
+
+static void late_remove_lands(void *argument)
+{
+    const struct late_put *late = argument;
+    if (sim->stopping) {
+        return;
+    }
+    sim_trace("  late: remove %.*s", STR_ARG(late->key));
+    remove_now(late->key);
+}
+
+static struct late_put *late_of(str key, str body, const struct store_meta *meta)
+{
+    struct late_put *late = arena_alloc(sim->arena, sizeof(*late));
+    assert(late != NULL);
+    late->key = str_copy(sim->arena, key);
+    late->body = str_copy(sim->arena, body);
+    if (meta != NULL) {
+        late->meta = *meta;
+        late->meta.content_type = str_copy(sim->arena, meta->content_type);
+        for (size_t i = 0; i < meta->count; i++) {
+            late->meta.entries[i].name = str_copy(sim->arena, meta->entries[i].name);
+            late->meta.entries[i].value = str_copy(sim->arena, meta->entries[i].value);
+        }
+    }
+    return late;
+}
+
+/* ---- the seam ---- */
+
+static const u32 CHANGES = SIM_ALLOW(SIM_FAULT_LOST) | SIM_ALLOW(SIM_FAULT_DONE) |
+                           SIM_ALLOW(SIM_FAULT_LATE) | SIM_ALLOW(SIM_FAULT_FULL);
+
+static err sim_put(void *self, str key, const str *pieces, size_t piece_count,
+                   const struct store_meta *meta, struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(CHANGES, "store: put", key);
+    if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_FULL || fault == SIM_FAULT_LOST ||
+        fault == SIM_FAULT_DIE_BEFORE) {
+        return sim_failed(fault, error);
+    }
+    struct arena_mark mark = arena_mark(sim->scratch);
+    str body = joined(sim->scratch, pieces, piece_count);
+    if (fault == SIM_FAULT_LATE) {
+        sim_later(sim_late_delay(), late_put_lands, late_of(key, body, meta));
+    } else {
+        put_now(key, body, meta);
+    }
+    arena_reset_to(sim->scratch, mark);
+    sim_after(fault);
+    return sim_failed(fault, error);
+}
+
+static err read_fault(enum sim_fault fault, struct error *error)
+{
+    bool fails = fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_DIE_BEFORE;
+    return fails ? sim_failed(SIM_FAULT_BEFORE, error) : OK;
+}
+
+static err sim_get(void *self, struct arena *arena, str key, struct store_object *out_object,
+                   struct error *error)
+{
+    (void)self;
+    /* What reads table files checks no hash: there a short read is an error, not fewer bytes. */
+    u32 allowed = str_starts(key, STR("_sink/")) ? SIM_ALLOW(SIM_FAULT_PARTIAL) : 0;
+    enum sim_fault fault = sim_strike(allowed, "store: get", key);
+    TRY(read_fault(fault, error));
+    struct store_object object = {0};
+    TRY(store_get(&sim->raw_store, arena, key, &object, error));
+    restamp(&object);
+    if (fault == SIM_FAULT_PARTIAL) {
+        object.body.size = (size_t)sim_below(object.body.size + 1);
+    }
+    *out_object = object;
+    sim_after(fault);
+    return OK;
+}
+
+static err sim_head(void *self, struct arena *arena, str key, struct store_object *out_object,
+                    struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(0, "store: head", key);
+    TRY(read_fault(fault, error));
+    struct store_object object = {0};
+    TRY(store_head(&sim->raw_store, arena, key, &object, error));
+    restamp(&object);
+    *out_object = object;
+    sim_after(fault);
+    return OK;
+}
+
+static err sim_remove(void *self, str key, struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(CHANGES, "store: remove", key);
+    if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_FULL || fault == SIM_FAULT_LOST ||
+        fault == SIM_FAULT_DIE_BEFORE) {
+        return sim_failed(fault, error);
+    }
+    if (fault == SIM_FAULT_LATE) {
+        sim_later(sim_late_delay(), late_remove_lands, late_of(key, STR(""), NULL));
+    } else {
+        remove_now(key);
+    }
+    sim_after(fault);
+    return sim_failed(fault, error);
+}
+
+static err sim_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
+                    struct store_list *out_list, struct error *error)
+{
+    (void)self;
+    enum sim_fault fault = sim_strike(
+        SIM_ALLOW(SIM_FAULT_PARTIAL) | SIM_ALLOW(SIM_FAULT_STALE), "store: list", prefix);
+    TRY(read_fault(fault, error));
+    struct store_list list = {0};
+    TRY(store_list(&sim->raw_store, arena, prefix, after, limit, &list, error));
+    for (size_t i = 0; i < list.count; i++) {
+        restamp(&list.objects[i]);
+    }
+    if (fault == SIM_FAULT_PARTIAL || fault == SIM_FAULT_STALE) {
+        list.count = (size_t)sim_below(list.count + 1);
+    }
+    *out_list = list;
+    sim_after(fault);
+    return OK;
+}
+
+static const struct store_ops OPS = {
+    .put = sim_put,
+    .get = sim_get,
+    .head = sim_head,
+    .remove = sim_remove,
+    .list = sim_list,
+};
+
+struct store sim_store(struct sim_process *process)
+{
+    return (struct store){.ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3};
+}

@@ -1,0 +1,334 @@
+#include "sim.h"
+
+#include "base/assert.h"
+#include "format/avro.h"
+#include "table/document.h"
+#include "table/manifest.h"
+#include "table/metadata_file.h"
+
+#include <stdlib.h>
+
+/* What stands in the tables, read from their files at every change: each new snapshot keeps all that its
+ * parent had, its files are there, and the rows in them are counted into the model. */
+
+enum { FILE_ROWS_MAX = SIM_BATCHES_MAX * SIM_ROWS_MAX, STATUS_DELETED = 2 };
+
+/* ---- rows ---- */
+
+/* A row is named ~bbbb.r~ in its own text. Page headers and footers may say it again. */
+size_t sim_rows_in(str bytes, u16 *out_rows, size_t max)
+{
+    enum { MARK = 8 };
+    bool seen[FILE_ROWS_MAX] = {false};
+    size_t count = 0;
+    const char *at = bytes.data;
+    const char *end = bytes.data + bytes.size;
+    while (at != NULL && end - at >= MARK) {
+        at = memchr(at, '~', (size_t)(end - at));
+        if (at == NULL || end - at < MARK) {
+            break;
+        }
+        i64 batch = 0;
+        bool mark = at[5] == '.' && at[7] == '~' && at[6] >= '0' && at[6] < '0' + SIM_ROWS_MAX &&
+                    str_to_i64((str){at + 1, 4}, &batch) && batch >= 0 && batch < SIM_BATCHES_MAX;
+        if (!mark) {
+            at++;
+            continue;
+        }
+        size_t row = (size_t)batch * SIM_ROWS_MAX + (size_t)(at[6] - '0');
+        if (!seen[row] && count < max) {
+            seen[row] = true;
+            out_rows[count++] = (u16)row;
+        }
+        at += MARK;
+    }
+    return count;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    return (int)*(const u16 *)a - (int)*(const u16 *)b;
+}
+
+/* ---- files ---- */
+
+static str read_file(struct arena *arena, str uri)
+{
+    str bytes = {NULL, 0};
+    err got = location_get(&sim->raw_locations, arena, uri, &bytes, NULL);
+    if (got != OK) {
+        sim_violate("I25", "the table names %.*s, which is not there", STR_ARG(uri));
+        return (str){"", 0};
+    }
+    return bytes;
+}
+
+struct file_rows {
+    u16 rows[FILE_ROWS_MAX];
+    size_t count;
+};
+
+static i64 number_of(const struct avro_value *record, i32 id, const char *name)
+{
+    const struct avro_value *value = avro_field_of(record, id, str_from(name));
+    return value == NULL ? -1 : value->number;
+}
+
+static void add_data_file(struct arena *arena, const struct avro_value *file, struct file_rows *out)
+{
+    const struct avro_value *path = avro_field_of(file, 100, STR("file_path"));
+    assert(path != NULL);
+    if (str_find(path->bytes, STR("foreign")) >= 0) {
+        return;
+    }
+    u16 rows[FILE_ROWS_MAX];
+    size_t count = sim_rows_in(read_file(arena, path->bytes), rows, FILE_ROWS_MAX);
+    i64 recorded = number_of(file, 103, "record_count");
+    if ((i64)count != recorded) {
+        sim_violate("rows", "%.*s holds %zu different rows and says %lld", STR_ARG(path->bytes),
+                    count, (long long)recorded);
+    }
+    for (size_t i = 0; i < count && out->count < FILE_ROWS_MAX; i++) {
+        out->rows[out->count++] = rows[i];
+    }
+}
+
+static void add_manifest(struct arena *arena, str path, struct file_rows *out)
+{
+    struct avro_file *file = NULL;
+    err read = avro_read(arena, read_file(arena, path), &file, NULL);
+    if (read != OK) {
+        sim_violate("manifest", "%.*s cannot be read", STR_ARG(path));
+        return;
+    }
+    for (size_t i = 0; i < avro_file_count(file); i++) {
+        const struct avro_value *entry = avro_file_record(file, i);
+        const struct avro_value *data = avro_field_of(entry, 2, STR("data_file"));
+        if (number_of(entry, 0, "status") != STATUS_DELETED && data != NULL) {
+            add_data_file(arena, data, out);
+        }
+    }
+}
+
+/* ---- snapshots ---- */
+
+static struct sim_snapshot *find_snapshot(i64 id, str uuid)
+{
+    for (size_t i = 0; i < sim->snapshot_count; i++) {
+        struct sim_snapshot *snapshot = &sim->snapshots[i];
+        if (snapshot->id == id && str_equal(str_from(snapshot->uuid), uuid)) {
+            return snapshot;
+        }
+    }
+    return NULL;
+}
+
+static bool has_manifest(const struct sim_snapshot *snapshot, str path)
+{
+    for (size_t i = 0; i < snapshot->manifest_count; i++) {
+        if (str_equal(snapshot->manifests[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void rows_of(struct arena *arena, const struct sim_snapshot *snapshot, struct file_rows *out)
+{
+    out->count = 0;
+    for (size_t i = 0; i < snapshot->manifest_count; i++) {
+        add_manifest(arena, snapshot->manifests[i], out);
+    }
+    qsort(out->rows, out->count, sizeof(out->rows[0]), compare_rows);
+}
+
+static void land_row(u16 row, i64 snapshot)
+{
+    struct sim_batch *batch = &sim->batches[row / SIM_ROWS_MAX];
+    i32 *landed = &batch->landed[row % SIM_ROWS_MAX];
+    (*landed)++;
+    if (*landed > 1) {
+        sim_violate("twice", "row %d of batch %s is in the table twice, again by snapshot %lld",
+                    row % SIM_ROWS_MAX, batch->id, (long long)snapshot);
+    }
+}
+
+/* All manifests of the parent, and what is new. */
+static void judge_append(struct arena *arena, const struct sim_snapshot *snapshot,
+                         const struct sim_snapshot *parent)
+{
+    struct file_rows *rows = arena_alloc(arena, sizeof(*rows));
+    assert(rows != NULL);
+    size_t kept = 0;
+    for (size_t i = 0; i < snapshot->manifest_count; i++) {
+        if (parent != NULL && has_manifest(parent, snapshot->manifests[i])) {
+            kept++;
+            continue;
+        }
+        add_manifest(arena, snapshot->manifests[i], rows);
+    }
+    if (parent != NULL && kept != parent->manifest_count) {
+        sim_violate("carry", "snapshot %lld carries %zu of its parent's %zu manifests",
+                    (long long)snapshot->id, kept, parent->manifest_count);
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        land_row(rows->rows[i], snapshot->id);
+    }
+    sim_trace("  == snapshot %lld: %zu new rows", (long long)snapshot->id, rows->count);
+}
+
+static void judge_replace(struct arena *arena, const struct sim_snapshot *snapshot,
+                          const struct sim_snapshot *parent)
+{
+    struct file_rows *mine = arena_alloc(arena, sizeof(*mine));
+    struct file_rows *theirs = arena_alloc(arena, sizeof(*theirs));
+    assert(mine != NULL && theirs != NULL && parent != NULL);
+    rows_of(arena, snapshot, mine);
+    rows_of(arena, parent, theirs);
+    if (mine->count != theirs->count ||
+        memcmp(mine->rows, theirs->rows, mine->count * sizeof(mine->rows[0])) != 0) {
+        sim_violate("replace", "snapshot %lld is not its parent's rows", (long long)snapshot->id);
+    }
+}
+
+static void take_manifests(struct arena *arena, const json_t *document,
+                           struct sim_snapshot *snapshot)
+{
+    struct manifest_list list = {0};
+    str bytes = read_file(arena, document_text(document, "manifest-list"));
+    if (bytes.size == 0 || manifest_list_read(arena, bytes, &list, NULL) != OK) {
+        sim_violate("list", "the manifest list of snapshot %lld cannot be read",
+                    (long long)snapshot->id);
+        return;
+    }
+    snapshot->manifests = arena_array(sim->arena, list.count, sizeof(str));
+    assert(snapshot->manifests != NULL);
+    snapshot->manifest_count = list.count;
+    for (size_t i = 0; i < list.count; i++) {
+        snapshot->manifests[i] = str_copy(sim->arena, list.files[i].path);
+    }
+}
+
+static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
+{
+    i64 id = document_i64_or(document, "snapshot-id", 0);
+    if (find_snapshot(id, uuid) != NULL) {
+        return;
+    }
+    assert(sim->snapshot_count < SIM_SNAPSHOTS_MAX);
+    struct sim_snapshot *snapshot = &sim->snapshots[sim->snapshot_count++];
+    *snapshot = (struct sim_snapshot){.id = id,
+                                      .parent = document_i64_or(document, "parent-snapshot-id", 0)};
+    memcpy(snapshot->uuid, uuid.data, uuid.size < ID_UUID_SIZE ? uuid.size : ID_UUID_SIZE);
+    take_manifests(arena, document, snapshot);
+    const struct sim_snapshot *parent = find_snapshot(snapshot->parent, uuid);
+    str operation = document_text(json_object_get(document, "summary"), "operation");
+    if (str_equal(operation, STR("replace"))) {
+        judge_replace(arena, snapshot, parent);
+    } else {
+        judge_append(arena, snapshot, parent);
+    }
+    sim->result->commits++;
+}
+
+/* ---- versions ---- */
+
+static void take_version(struct sim_table *table, str location)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
+    AUTO_METADATA struct metadata *metadata = NULL;
+    table->pointer = str_copy(sim->arena, location);
+    if (metadata_file_read(&sim->raw_locations, location, &metadata, NULL) != OK) {
+        sim_violate("pointer", "the metadata file %.*s cannot be read", STR_ARG(location));
+        return;
+    }
+    str property = metadata_property(metadata, METADATA_ROLL_PROPERTY);
+    sim_trace("  == %s is at version %.12s, roll = %.*s", table->name,
+              location.data + str_find_last_byte(location, '/') + 1,
+              STR_ARG(property.data == NULL ? STR("(absent)") : property));
+    sim_check_landed(property);
+    if (sim->version_count < SIM_VERSIONS_MAX) {
+        sim->versions[sim->version_count++] = (struct sim_version){
+            .table = (i32)(table - sim->tables), .at = sim->now, .location = table->pointer};
+    }
+    const json_t *snapshots = json_object_get(metadata_json(metadata), "snapshots");
+    for (size_t i = 0; i < json_array_size(snapshots); i++) {
+        take_snapshot(arena, metadata_uuid(metadata), json_array_get(snapshots, i));
+    }
+}
+
+struct pointers {
+    struct arena *arena;
+    struct db_rows rows;
+};
+
+static err pointers_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct pointers *pointers = context;
+    return db_query(tx, pointers->arena, "SELECT uuid, metadata_location FROM catalog_table", NULL,
+                    0, &pointers->rows, error);
+}
+
+void sim_table_observe(void)
+{
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct pointers pointers = {.arena = sim->scratch};
+    err read = db_read(&sim->raw_db, pointers_body, &pointers, NULL);
+    assert(read == OK);
+    for (size_t i = 0; i < pointers.rows.row_count; i++) {
+        str uuid = db_text(&pointers.rows, i, 0);
+        str location = db_text(&pointers.rows, i, 1);
+        for (i32 j = 0; j < sim->table_count; j++) {
+            struct sim_table *table = &sim->tables[j];
+            if (str_equal(str_from(table->uuid), uuid) && !str_equal(table->pointer, location)) {
+                take_version(table, location);
+            }
+        }
+    }
+    arena_reset_to(sim->scratch, mark);
+}
+
+size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows)
+{
+    i64 head = 0;
+    struct file_rows *rows = arena_alloc(arena, sizeof(*rows));
+    assert(rows != NULL);
+    if (!metadata_main(metadata, &head)) {
+        return 0;
+    }
+    const struct sim_snapshot *snapshot = find_snapshot(head, metadata_uuid(metadata));
+    assert(snapshot != NULL);
+    rows_of(arena, snapshot, rows);
+    *out_rows = rows->rows;
+    return rows->count;
+}
+
+/* ---- at the end ---- */
+
+/* Main holds what its own line of snapshots brought, each row once, and every file is there. */
+void sim_table_check_final(void)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
+    struct file_rows *rows = arena_alloc(arena, sizeof(*rows));
+    assert(rows != NULL);
+    for (i32 i = 0; i < sim->table_count; i++) {
+        AUTO_METADATA struct metadata *metadata = NULL;
+        const struct sim_table *table = &sim->tables[i];
+        i64 head = 0;
+        if (table->pointer.data == NULL ||
+            metadata_file_read(&sim->raw_locations, table->pointer, &metadata, NULL) != OK ||
+            !metadata_main(metadata, &head)) {
+            continue;
+        }
+        const struct sim_snapshot *snapshot = find_snapshot(head, metadata_uuid(metadata));
+        assert(snapshot != NULL);
+        rows_of(arena, snapshot, rows);
+        for (size_t j = 1; j < rows->count; j++) {
+            if (rows->rows[j] == rows->rows[j - 1]) {
+                sim_violate("twice", "main of %s holds row %d of batch %s twice", table->name,
+                            rows->rows[j] % SIM_ROWS_MAX,
+                            sim->batches[rows->rows[j] / SIM_ROWS_MAX].id);
+            }
+        }
+    }
+}
