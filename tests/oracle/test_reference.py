@@ -27,12 +27,11 @@ ROWS_PER_CASE = 20
 CASES_PER_RUN = 250
 
 
-def program() -> str:
+def program() -> Path:
     build = Path(os.environ.get("LHBOX_BUILD", TESTS.parent / "build" / "release"))
     path = build / "tests" / "programs" / "decode_case"
-    if not path.exists():
-        pytest.skip(f"{path} is not built")
-    return os.environ.get("LHBOX_DECODE_CASE", str(path))
+    assert path.exists(), f"{path} is not built"
+    return path
 
 
 def model_lines(case: dict) -> list[str]:
