@@ -80,8 +80,8 @@ str store_meta_value(const struct store_meta *meta, str name);
 bool store_key_valid(str key);
 
 /* A directory, made when missing (mode 0700), opened once; every name is resolved beneath it
- * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live in `<directory>/.tmp` and are removed at
- * open. Metadata is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system
+ * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live beside it in `.<directory>.tmp`, or inside in
+ * `.tmp` where that is another file system; those of a dead process are removed at open. Metadata is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system
  * has none; sidecars and names beginning with `.` are not listed. The store lives in the arena. */
 MUST_USE err store_open_dir(struct arena *arena, str directory, struct store *out_store,
                             struct error *error);

@@ -181,8 +181,8 @@ MUST_USE static err parent_make(struct store_dir *dir, str parent, int *out_fd, 
     return OK;
 }
 
-/* The directory of a new object. One thread at a time makes directories, so that nobody builds on an
- * entry whose fsync is still to come. */
+/* The directory of a new object. One thread at a time makes directories, so that nobody builds on
+ * an entry whose fsync is still to come. */
 MUST_USE static err parent_open(struct store_dir *dir, str parent, int *out_fd, struct error *error)
 {
     u64 hash = durable_hash(parent);
@@ -327,7 +327,8 @@ static void temporary_name(char out[TEMPORARY_ROOM])
                    (unsigned long long)bits[1]);
 }
 
-/* A temporary file with these bytes and attributes on the disk. *out_attributes: they could be kept. */
+/* A temporary file with these bytes and attributes on the disk. *out_attributes: they could be
+ * kept. */
 MUST_USE static err temporary_write(struct put *put, const char *name, const str *pieces,
                                     size_t piece_count, const struct store_meta *meta,
                                     bool *out_attributes, struct error *error)
@@ -583,6 +584,40 @@ MUST_USE static err case_check(const struct store_dir *dir, struct error *error)
     return OK;
 }
 
+/* Makes and opens the directory `name` of `parent` for temporary files; -1 where it is of another
+ * file system than the root, or cannot be made. */
+static int temporary_open(const struct store_dir *dir, int parent, const char *name)
+{
+    struct stat root;
+    struct stat temporary;
+    (void)mkdirat(parent, name, 0700);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (fstat(dir->root, &root) != 0 || fstat(fd, &temporary) != 0 ||
+                    root.st_dev != temporary.st_dev)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Beside the directory, so that whoever looks into it sees objects only; else inside. */
+static int temporary_find(const struct store_dir *dir)
+{
+    char name[NAME_ROOM];
+    i64 slash = str_find_last_byte(dir->directory, '/');
+    str base = str_slice(dir->directory, (size_t)(slash + 1), dir->directory.size);
+    int size = snprintf(name, sizeof(name), ".%.*s" TEMPORARY_NAME, STR_ARG(base));
+    int parent = openat(dir->root, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = -1;
+    if (parent >= 0 && base.size > 0 && size > 0 && size < NAME_ROOM) {
+        fd = temporary_open(dir, parent, name);
+    }
+    if (parent >= 0) {
+        (void)close(parent);
+    }
+    return fd >= 0 ? fd : temporary_open(dir, dir->root, TEMPORARY_NAME);
+}
+
 MUST_USE static err dir_prepare(struct store_dir *dir, struct error *error)
 {
     char text[FILE_PATH_MAX];
@@ -594,14 +629,9 @@ MUST_USE static err dir_prepare(struct store_dir *dir, struct error *error)
     if (dir->root < 0) {
         return file_fd_error(errno, "cannot open directory", dir->directory, error);
     }
-    if (mkdirat(dir->root, TEMPORARY_NAME, 0700) != 0 && errno != EEXIST) {
-        return file_fd_error(errno, "cannot make directory in", dir->directory, error);
-    }
-    dir->temporary = openat(dir->root, TEMPORARY_NAME,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    dir->temporary = temporary_find(dir);
     if (dir->temporary < 0) {
-        return file_fd_error(errno, "cannot open the temporary directory of", dir->directory,
-                             error);
+        return file_fd_error(errno, "cannot make a temporary directory for", dir->directory, error);
     }
     temporary_clean(dir);
     return case_check(dir, error);
@@ -611,6 +641,9 @@ err store_open_dir(struct arena *arena, str directory, struct store *out_store, 
 {
     TRY(file_make_directory(directory, error));
     struct store_dir *dir = arena_alloc(arena, sizeof(*dir));
+    while (directory.size > 1 && directory.data[directory.size - 1] == '/') {
+        directory.size--;
+    }
     str copy = str_copy(arena, directory);
     if (dir == NULL || copy.data == NULL) {
         return error_memory(error);

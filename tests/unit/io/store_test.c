@@ -67,7 +67,11 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     store_close(&f->store);
     if (f->directory[0] != '\0') {
+        char temporary[96];
+        (void)snprintf(temporary, sizeof(temporary), "/tmp/.%s.tmp",
+                       f->directory + sizeof("/tmp/") - 1);
         (void)nftw(f->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        (void)nftw(temporary, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     }
     arena_destroy(f->arena);
     return 0;
@@ -281,9 +285,15 @@ static str in(struct fixture *f, const char *name)
     return str_format(f->arena, "%s/%s", f->directory, name);
 }
 
+/* Beside the directory: /tmp/lhbox-store-X has /tmp/.lhbox-store-X.tmp. */
+static const char *temporary_directory(const struct fixture *f)
+{
+    return str_format(f->arena, "/tmp/.%s.tmp", f->directory + sizeof("/tmp/") - 1).data;
+}
+
 static size_t temporary_files(struct fixture *f)
 {
-    DIR *entries = opendir(in(f, ".tmp").data);
+    DIR *entries = opendir(temporary_directory(f));
     assert_non_null(entries);
     size_t count = 0;
     for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
@@ -324,7 +334,8 @@ static void names_of_the_store_itself_are_refused(void **state)
 static void what_a_dead_process_left_is_cleaned_at_open(void **state)
 {
     struct fixture *f = *state;
-    FILE *file = fopen(in(f, ".tmp/1-0123456789abcdef").data, "w");
+    FILE *file = fopen(str_format(f->arena, "%s/1-0123456789abcdef", temporary_directory(f)).data,
+                       "w");
     assert_non_null(file);
     (void)fclose(file);
     struct store second = {0};
