@@ -1,12 +1,12 @@
 /* decode: one stored line to one row of columns, or to the reasons why not.
  *
- * The law is docs/rejects.md (spec "Rejects"); the reference model in tests/reference says the same
- * in Python. A verdict is a pure function of (bytes, schema, settings). A row is in the columns
- * whole or not at all.
+ * The law is docs/rejects.md (spec "Rejects"); the reference model in tests/reference says the
+ * same in Python. A verdict is a pure function of (bytes, schema, settings). A row is in the
+ * columns whole or not at all.
  *
  * A decoder belongs to one roll worker. Its columns grow in the arena given at open; what a row's
- * hits point at lives until the next line. Decoding fails with LIMIT only, and leaves the columns as
- * they were; opening also with INVALID. */
+ * hits point at lives until the next line. Decoding fails with LIMIT only, and leaves the columns
+ * as they were; opening also with INVALID. */
 #ifndef LHBOX_SINK_DECODE_H
 #define LHBOX_SINK_DECODE_H
 
