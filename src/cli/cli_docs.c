@@ -3,6 +3,28 @@
 
 #include <stdio.h>
 
+/* A bar would end the cell. */
+static void print_cell(const char *text)
+{
+    for (const char *at = text; *at != 0; at++) {
+        printf("%s%c", *at == '|' ? "\\" : "", *at);
+    }
+}
+
+static void print_flag(const struct cli_flag *flag)
+{
+    printf("| `--%s", flag->name);
+    if (flag->value != NULL) {
+        printf(" ");
+        print_cell(flag->value);
+    }
+    printf("` | ");
+    print_cell(flag->preset != NULL ? flag->preset : "");
+    printf(" | ");
+    print_cell(flag->help);
+    printf("%s |\n", flag->kind == CLI_LIST ? "; may be given again" : "");
+}
+
 static void print_flags(const struct cli_command *command)
 {
     if (command->flag_count == 0) {
@@ -10,10 +32,7 @@ static void print_flags(const struct cli_command *command)
     }
     printf("| flag | default | |\n|---|---|---|\n");
     for (size_t index = 0; index < command->flag_count; index++) {
-        const struct cli_flag *flag = &command->flags[index];
-        printf("| `--%s%s%s` | %s | %s%s |\n", flag->name, flag->value != NULL ? " " : "",
-               flag->value != NULL ? flag->value : "", flag->preset != NULL ? flag->preset : "",
-               flag->help, flag->kind == CLI_LIST ? "; may be given again" : "");
+        print_flag(&command->flags[index]);
     }
     printf("\n");
 }
@@ -47,10 +66,7 @@ static int run(struct cli *cli)
         "`lhbox dev` writes. A profile's key is sent to that profile's server only.\n\n"
         "Commands that speak to the server also take:\n\n| flag | default | |\n|---|---|---|\n");
     for (size_t index = 0; index < CLI_COMMON_FLAG_COUNT; index++) {
-        const struct cli_flag *flag = &cli_common_flags[index];
-        printf("| `--%s%s%s` | %s | %s |\n", flag->name, flag->value != NULL ? " " : "",
-               flag->value != NULL ? flag->value : "", flag->preset != NULL ? flag->preset : "",
-               flag->help);
+        print_flag(&cli_common_flags[index]);
     }
     printf("\n");
     for (size_t index = 0; index < cli->command_count; index++) {
