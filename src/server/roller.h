@@ -1,8 +1,9 @@
-/* roller: the threads that roll: a few roll workers, and one tick that knows when which sink is due.
+/* roller: the threads that roll: a few roll workers, and one tick that knows when which sink is
+ * due.
  *
- * The tick sleeps until the next sink becomes due, and looks at all of them every 10 s as a safety net.
- * A sink is worked on by one worker at a time. Whatever happens to one sink never stops another.
- * roller_wake may be called from any thread and never blocks on the ledger. */
+ * The tick sleeps until the next sink becomes due, and looks at all of them every 10 s as a safety
+ * net. A sink is worked on by one worker at a time. Whatever happens to one sink never stops
+ * another. roller_wake may be called from any thread and never blocks on the ledger. */
 #ifndef LHBOX_SERVER_ROLLER_H
 #define LHBOX_SERVER_ROLLER_H
 
@@ -33,9 +34,9 @@ void roller_wake(struct roller *roller, str sink_id);
 /* Asks for a roll and wakes the sink. out_upto_seq: the last batch accepted before the call. */
 MUST_USE err roller_ask(struct roller *roller, str sink_id, instant *out_asked_at,
                         i64 *out_upto_seq, struct error *error);
-/* Calls `done` once, from another thread: `settled` when no batch of the sink up to that seq is pending or
- * planned, else at the timeout or when the roller stops. Returns BUSY, without a call, when
- * ROLLER_WAITERS_MAX wait already. */
+/* Calls `done` once, from another thread: `settled` when no batch of the sink up to that seq is
+ * pending or planned, else at the timeout or when the roller stops. Returns BUSY, without a call,
+ * when ROLLER_WAITERS_MAX wait already. */
 typedef void (*roller_done)(void *context, bool settled);
 MUST_USE err roller_wait(struct roller *roller, str sink_id, i64 upto_seq, i64 timeout_us,
                          roller_done done, void *context, struct error *error);

@@ -1,8 +1,8 @@
 /* roller_private: what the roller's files share. Private to server/roller*.c.
  *
- * Threads: `tick` looks and decides, `workers` do. They talk through two bounded queues (pokes to the
- * tick, jobs to the workers); what both see of a sink is its entry, under the one lock. No lock is held
- * while the ledger, a store or a catalog is asked. */
+ * Threads: `tick` looks and decides, `workers` do. They talk through two bounded queues (pokes to
+ * the tick, jobs to the workers); what both see of a sink is its entry, under the one lock. No
+ * lock is held while the ledger, a store or a catalog is asked. */
 #ifndef LHBOX_SERVER_ROLLER_PRIVATE_H
 #define LHBOX_SERVER_ROLLER_PRIVATE_H
 
@@ -79,8 +79,8 @@ void *roller_work_run(void *context);
 
 /* ---- roller_wait ---- */
 
-/* The tick: answers whoever has waited long enough or for what has come. Returns when the next one's
- * time is over. */
+/* The tick: answers whoever has waited long enough or for what has come. Returns when the next
+ * one's time is over. */
 i64 roller_answer(struct roller *roller);
 /* All that are left, unsettled. */
 void roller_answer_all(struct roller *roller);

@@ -151,7 +151,8 @@ static void hand_out_sweeps(struct roller *roller, i64 now)
 
 /* ---- the loop ---- */
 
-/* The next entry to look at now; false when there is none, *out_next then says when there will be. */
+/* The next entry to look at now; false when there is none, *out_next then says when there will be.
+ */
 static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t *out_size,
                        i64 *out_next)
 {

@@ -90,7 +90,7 @@ static i64 next_deadline(struct roller *roller)
 i64 roller_answer(struct roller *roller)
 {
     bool again = false;
-    struct roller_waiter waiter;
+    struct roller_waiter waiter = {0};
     mark_waiters(roller);
     while (take_waiter(roller, roller_now(roller), &waiter)) {
         i64 waiting = 0;

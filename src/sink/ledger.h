@@ -1,8 +1,9 @@
 /* ledger: the SQL records of the protocol: sinks, batches, plans, and the transactions on them.
  *
- * Every function is one transaction (exactly-once C.3, steps 1.6, 2, 4, 5, 6). The batch row alone makes a
- * batch accepted; the compare-and-swaps here are the only way a plan's or a batch's state changes. What
- * is decided from the table's property is decided in sink/roll and sink/recover. Any thread; blocking.
+ * Every function is one transaction (exactly-once C.3, steps 1.6, 2, 4, 5, 6). The batch row alone
+ * makes a batch accepted; the compare-and-swaps here are the only way a plan's or a batch's state
+ * changes. What is decided from the table's property is decided in sink/roll and sink/recover. Any
+ * thread; blocking.
  *
  * UNKNOWN from any of them: read again before concluding anything. */
 #ifndef LHBOX_SINK_LEDGER_H
@@ -29,7 +30,8 @@ enum plan_state {
 };
 enum claim_state { CLAIM_NONE = 0, CLAIM_ATTEMPTED = 1, CLAIM_CLAIMED = 2 };
 
-/* Makes the tables in an empty database, with a fresh installation id; checks the version of others. */
+/* Makes the tables in an empty database, with a fresh installation id; checks the version of
+ * others. */
 MUST_USE err ledger_open(const struct db *db, const struct seam *seam, struct error *error);
 MUST_USE err ledger_installation(const struct db *db, struct arena *arena, str *out_id,
                                  struct error *error);
@@ -51,13 +53,13 @@ struct ledger_accept {
     str object_key; /* empty: rejected whole at the intake, no object */
     i64 offset;
     i64 bytes;
-    i64 rows;    /* stored */
-    i64 refused; /* at the intake */
-    struct sha256 sha256;    /* of the stored bytes */
-    u8 body_hash[16];        /* of the body as received, first 128 bits */
+    i64 rows;             /* stored */
+    i64 refused;          /* at the intake */
+    struct sha256 sha256; /* of the stored bytes */
+    u8 body_hash[16];     /* of the body as received, first 128 bits */
     instant received_at;
-    instant began_at; /* ledger time of the request's start */
-    str answer;       /* the first answer's body, JSON */
+    instant began_at;    /* ledger time of the request's start */
+    str answer;          /* the first answer's body, JSON */
     str refused_reasons; /* JSON object reason -> count; empty: none */
     /* out */
     enum ledger_accept_outcome {
@@ -96,8 +98,8 @@ struct ledger_batch {
     str held_reason; /* object_missing or object_damaged */
     i64 misses;      /* ticks at which its bytes did not verify */
     instant missed_at;
-    bool retried; /* an earlier plan of it was begun and is void: its rejects file may be stale */
-    str plan_id; /* data NULL: none */
+    bool retried; /* an earlier plan was begun and is void: its rejects file may be stale */
+    str plan_id;  /* data NULL: none */
     i64 rows_committed;
     i64 rows_rejected;
     instant finished_at; /* 0: not yet */
@@ -145,7 +147,7 @@ struct ledger_sink {
     i64 roll_asked_seq;    /* the last seq accepted before that */
     instant mismatch_at;   /* when a load first disagreed; 0: it does not (O4) */
     instant rolled_at;     /* when its last plan was made; 0: never */
-    str fences;            /* JSON array of the snapshot ids of a delete's fences; data NULL: none */
+    str fences;            /* JSON array: snapshot ids of a delete's fences; data NULL: none */
     instant created_at;
     instant deleted_at;
     /* what the API shows */
@@ -193,8 +195,9 @@ MUST_USE err ledger_list_sinks(const struct db *db, struct arena *arena, str pro
 
 /* ---- a sink's life: create, change, stop, delete ---- */
 
-/* Inserts an active sink with config version 1 from the identifying, policy and key members of `sink`
- * (state, counters and times are set here). CONFLICT: sink_exists (with sink_id) or name_taken. */
+/* Inserts an active sink with config version 1 from the identifying, policy and key members of
+ * `sink` (state, counters and times are set here). CONFLICT: sink_exists (with sink_id) or
+ * name_taken. */
 MUST_USE err ledger_insert_sink(const struct db *db, const struct ledger_sink *sink,
                                 struct error *error);
 
@@ -208,25 +211,25 @@ struct ledger_sink_patch {
     const str *idempotency;
     const str *key_columns; /* data NULL: no key */
 };
-/* One transaction; the config version goes up by one, which makes a live plan stale: the roller voids it
- * and plans again. NOT_FOUND: sink_not_found (deleting and deleted ones too).
- * CONFLICT: name_taken. */
+/* One transaction; the config version goes up by one, which makes a live plan stale: the roller
+ * voids it and plans again. NOT_FOUND: sink_not_found (deleting and deleted ones too). CONFLICT:
+ * name_taken. */
 MUST_USE err ledger_patch_sink(const struct db *db, str sink_id,
                                const struct ledger_sink_patch *patch, struct error *error);
 /* active -> disabled. Others stay as they are. */
 MUST_USE err ledger_disable_sink(const struct db *db, str sink_id, str reason, str detail,
                                  struct error *error);
-/* disabled -> active; clears the reason, the last error, a noted mismatch and the count of begun tries.
- * An active sink stays one. NOT_FOUND: sink_not_found. */
+/* disabled -> active; clears the reason, the last error, a noted mismatch and the count of begun
+ * tries. An active sink stays one. NOT_FOUND: sink_not_found. */
 MUST_USE err ledger_resume_sink(const struct db *db, str sink_id, struct error *error);
 /* What GET shows as last_error; data NULL: none. */
 MUST_USE err ledger_set_last_error(const struct db *db, str sink_id, str text, struct error *error);
 /* The first step of a delete: active or disabled -> deleting; deleting stays. NOT_FOUND when it is
- * deleted or unknown, BUSY while it is recovering. From here on nothing is accepted, no plan is made and
- * no claim is attempted. */
+ * deleted or unknown, BUSY while it is recovering. From here on nothing is accepted, no plan is
+ * made and no claim is attempted. */
 MUST_USE err ledger_begin_delete(const struct db *db, str sink_id, struct error *error);
-/* The last one: every waiting batch -> discarded, deleting -> deleted, objects doomed. CONFLICT unless it
- * is deleting and has no live plan. A deleted sink: OK with 0. */
+/* The last one: every waiting batch -> discarded, deleting -> deleted, objects doomed. CONFLICT
+ * unless it is deleting and has no live plan. A deleted sink: OK with 0. */
 MUST_USE err ledger_end_delete(const struct db *db, str sink_id, i64 *out_discarded_batches,
                                struct error *error);
 /* A held batch -> discarded. NOT_FOUND with batch_not_found unless it is held. */
@@ -243,7 +246,8 @@ struct ledger_count {
     str name;
     i64 count;
 };
-/* Rejected rows by reason, refused ones included, and the last 5 reject records (JSON), newest first. */
+/* Rejected rows by reason, refused ones included, and the last 5 reject records (JSON), newest
+ * first. */
 MUST_USE err ledger_list_rejects(const struct db *db, struct arena *arena, str sink_id,
                                  struct ledger_count **out_reasons, size_t *out_reason_count,
                                  str **out_recent, size_t *out_recent_count, struct error *error);
@@ -262,8 +266,8 @@ MUST_USE err ledger_attempt_claim(const struct db *db, str sink_id, struct error
 /* attempted -> claimed, L = (0, claim id). Claimed already: OK, nothing changes. */
 MUST_USE err ledger_finish_claim(const struct db *db, str sink_id, struct error *error);
 
-/* A load disagreed with the ledger (O4). The first look notes it; a look at least 5 s later disables the
- * sink with ledger_mismatch. out_disabled: it did. */
+/* A load disagreed with the ledger (O4). The first look notes it; a look at least 5 s later
+ * disables the sink with ledger_mismatch. out_disabled: it did. */
 MUST_USE err ledger_note_mismatch(const struct db *db, str sink_id, str detail, bool *out_disabled,
                                   struct error *error);
 MUST_USE err ledger_clear_mismatch(const struct db *db, str sink_id, struct error *error);
@@ -297,8 +301,9 @@ struct ledger_plan {
 MUST_USE err ledger_live_plan(const struct db *db, struct arena *arena, str sink_id,
                               struct ledger_plan *out_plan, struct error *error);
 /* Makes plan `plan_id` (fresh, in the form of a uid) of pending batches that are not held, in seq
- * order, up to bytes_max (one batch at least) and batches_max; they become planned. NOT_FOUND: nothing to
- * plan. CONFLICT: the sink has a live plan, is not active, is recovering, or has not claimed its table. */
+ * order, up to bytes_max (one batch at least) and batches_max; they become planned. NOT_FOUND:
+ * nothing to plan. CONFLICT: the sink has a live plan, is not active, is recovering, or has not
+ * claimed its table. */
 MUST_USE err ledger_make_plan(const struct db *db, struct arena *arena, str sink_id, str plan_id,
                               i64 bytes_max, i64 batches_max, str trigger,
                               struct ledger_plan *out_plan, struct error *error);
@@ -310,10 +315,11 @@ MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str p
  * disables its sink with crash_loop and answers CONFLICT. */
 MUST_USE err ledger_begin_try(const struct db *db, str plan_id, struct error *error);
 MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
-/* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON). CONFLICT when the plan is voiding,
- * void or finished, its settings have changed, or the sink is not active or is recovering. */
-MUST_USE err ledger_mark_attempted(const struct db *db, str plan_id, str try_json,
-                                   str counts, struct error *error);
+/* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON).
+ * CONFLICT when the plan is voiding, void or finished, its settings have changed, or the sink is
+ * not active or is recovering. */
+MUST_USE err ledger_mark_attempted(const struct db *db, str plan_id, str try_json, str counts,
+                                   struct error *error);
 
 /* What became of a plan's batches, by their rows. */
 struct ledger_verdict {
@@ -346,19 +352,21 @@ struct ledger_hold {
 MUST_USE err ledger_void_open(const struct db *db, str plan_id, str reason,
                               const struct ledger_hold *holds, size_t hold_count,
                               struct error *error);
-/* open -> void with every batch rejected (5.3). Objects are not doomed yet: ledger_doom_rejected. */
+/* open -> void with every batch rejected (5.3). Objects are not doomed yet: ledger_doom_rejected.
+ */
 MUST_USE err ledger_void_rejected(const struct db *db, str plan_id,
                                   const struct ledger_outcome *outcome, struct error *error);
 /* After the verdict object is durable (O2). */
 MUST_USE err ledger_doom_rejected(const struct db *db, str plan_id, struct error *error);
-/* Void plans whose batches were all rejected and whose objects are not doomed yet; sink_id empty: of
- * all sinks. */
+/* Void plans whose batches were all rejected and whose objects are not doomed yet; sink_id empty:
+ * of all sinks. */
 MUST_USE err ledger_list_undoomed(const struct db *db, struct arena *arena, str sink_id,
                                   struct ledger_plan **out_plans, size_t *out_count,
                                   struct error *error);
 /* attempted -> voiding with a reason, or voiding stays. CONFLICT otherwise. */
 MUST_USE err ledger_begin_void(const struct db *db, str plan_id, str reason, struct error *error);
-/* Before a fence is sent: its snapshot id goes into the plan, unless that is not voiding: CONFLICT. */
+/* Before a fence is sent: its snapshot id goes into the plan, unless that is not voiding:
+ * CONFLICT. */
 MUST_USE err ledger_record_fence(const struct db *db, str plan_id, i64 snapshot_id,
                                  struct error *error);
 /* The same of a sink that is deleting. */
@@ -367,7 +375,8 @@ MUST_USE err ledger_record_sink_fence(const struct db *db, str sink_id, i64 snap
 /* voiding -> void after the fence has landed; batches -> pending, those in `holds` held. */
 MUST_USE err ledger_end_void(const struct db *db, str plan_id, const struct ledger_hold *holds,
                              size_t hold_count, struct error *error);
-/* The table was found under another name by its uuid. Nothing changes when a live sink has that name. */
+/* The table was found under another name by its uuid. Nothing changes when a live sink has that
+ * name. */
 MUST_USE err ledger_rename_table(const struct db *db, str sink_id, str namespace_name,
                                  str table_name, struct error *error);
 
@@ -382,8 +391,7 @@ MUST_USE err ledger_note_miss(const struct db *db, str sink_id, str batch_id, st
 MUST_USE err ledger_release_held(const struct db *db, str sink_id, str batch_id,
                                  struct error *error);
 /* It was looked at again, and still does not verify. */
-MUST_USE err ledger_touch_held(const struct db *db, str sink_id, str batch_id,
-                               struct error *error);
+MUST_USE err ledger_touch_held(const struct db *db, str sink_id, str batch_id, struct error *error);
 
 /* ---- sweeping (I16, I19) ---- */
 
@@ -396,7 +404,8 @@ struct ledger_doomed {
 MUST_USE err ledger_list_doomed(const struct db *db, struct arena *arena, str warehouse,
                                 size_t limit, struct ledger_doomed **out_objects, size_t *out_count,
                                 struct error *error);
-/* One transaction for all of them: deleted ones are forgotten, the others tried again after the rest. */
+/* One transaction for all of them: deleted ones are forgotten, the others tried again after the
+ * rest. */
 struct ledger_doomed_done {
     struct ledger_doomed object;
     bool deleted;
@@ -409,10 +418,10 @@ MUST_USE err ledger_add_running(const struct db *db, i64 elapsed_us, struct erro
  * count of running time. */
 MUST_USE err ledger_old_before(const struct db *db, i64 age_us, instant *out_before,
                                struct error *error);
-/* Forgets up to `limit` batch rows that became final before `before`, whose objects are gone and whose
- * plan is final. */
-MUST_USE err ledger_prune_batches(const struct db *db, instant before, size_t limit, i64 *out_pruned,
-                                  struct error *error);
+/* Forgets up to `limit` batch rows that became final before `before`, whose objects are gone and
+ * whose plan is final. */
+MUST_USE err ledger_prune_batches(const struct db *db, instant before, size_t limit,
+                                  i64 *out_pruned, struct error *error);
 /* Forgets final plans of before `before` that no batch row names, and nodes long gone. */
 MUST_USE err ledger_prune_plans(const struct db *db, instant before, struct error *error);
 

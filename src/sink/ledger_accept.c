@@ -33,8 +33,8 @@ struct accepting_sink {
     instant last_at;
 };
 
-/* The update comes first: it takes the sink's row, so that seq and ingest_ts are given under its lock
- * (I20) in both databases. */
+/* The update comes first: it takes the sink's row, so that seq and ingest_ts are given under its
+ * lock (I20) in both databases. */
 static err load_sink(struct db_tx *tx, const struct acceptance *acceptance,
                      struct accepting_sink *out_sink, struct error *error)
 {

@@ -15,8 +15,8 @@
  * void:      no request of it can land any more. Final.
  *
  * Each edge is one compare-and-swap in one transaction. A sink has one live plan (open, attempted,
- * voiding) at most; the unique index plan_live holds that too (I8). The edges out of the live states
- * are in ledger_finish.c. */
+ * voiding) at most; the unique index plan_live holds that too (I8). The edges out of the live
+ * states are in ledger_finish.c. */
 
 enum { PLAN_SCRATCH_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -242,8 +242,8 @@ struct marking {
     str counts;
 };
 
-/* The condition on the sink is I12's other half: after a void, a stop or a change of its settings has
- * committed, no try can start. */
+/* The condition on the sink is I12's other half: after a void, a stop or a change of its settings
+ * has committed, no try can start. */
 static err mark_attempted_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct marking *marking = context;

@@ -169,7 +169,8 @@ static void take_progress(const struct db_rows *rows, size_t row, struct ledger_
     sink->last_error = db_text(rows, row, 43);
 }
 
-/* Counted from the batch rows themselves, so that the books compare two independent counts (I13). */
+/* Counted from the batch rows themselves, so that the books compare two independent counts (I13).
+ */
 static err take_waiting(struct db_tx *tx, struct arena *arena, struct ledger_sink *sink,
                         struct error *error)
 {

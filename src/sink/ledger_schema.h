@@ -30,7 +30,8 @@ static const char *const LEDGER_SCHEMA[] = {
     "claim_id TEXT NOT NULL, claim_state BIGINT NOT NULL, next_seq BIGINT NOT NULL, "
     "last_ingest_ts BIGINT NOT NULL, last_n BIGINT NOT NULL, last_plan_id TEXT NOT NULL, "
     "lease_holder TEXT, lease_until BIGINT NOT NULL, fences TEXT, roll_asked_at BIGINT, "
-    "roll_asked_seq BIGINT, mismatch_at BIGINT, rolled_at BIGINT, created_at BIGINT NOT NULL, deleted_at BIGINT, "
+    "roll_asked_seq BIGINT, mismatch_at BIGINT, rolled_at BIGINT, "
+    "created_at BIGINT NOT NULL, deleted_at BIGINT, "
     "batches BIGINT NOT NULL, rows_accepted BIGINT NOT NULL, bytes_accepted BIGINT NOT NULL, "
     "rows_refused BIGINT NOT NULL, duplicates BIGINT NOT NULL, first_at BIGINT, last_at BIGINT, "
     "rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
@@ -55,7 +56,8 @@ static const char *const LEDGER_SCHEMA[] = {
     "CREATE INDEX batch_final ON batch (finished_at) WHERE finished_at IS NOT NULL",
     "CREATE TABLE plan (id TEXT PRIMARY KEY, sink TEXT NOT NULL, n BIGINT NOT NULL, "
     "prev TEXT NOT NULL, config_version BIGINT NOT NULL, state BIGINT NOT NULL, "
-    "begun BIGINT NOT NULL, tried BIGINT NOT NULL, attempts TEXT NOT NULL, counts TEXT, fences TEXT, void_reason TEXT, "
+    "begun BIGINT NOT NULL, tried BIGINT NOT NULL, attempts TEXT NOT NULL, "
+    "counts TEXT, fences TEXT, void_reason TEXT, "
     "snapshot_id BIGINT, rows_committed BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, "
     "trigger TEXT NOT NULL, doomed BIGINT NOT NULL, created_at BIGINT NOT NULL, "
     "finished_at BIGINT)",

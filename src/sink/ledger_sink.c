@@ -9,9 +9,10 @@
  *               resume
  *
  * active:   takes batches, makes plans, starts tries.
- * disabled: takes batches; makes no plan and starts no try; a plan that the property proves is still
- *           finished. state_reason says why.
- * deleting: takes nothing, plans nothing, attempts no claim. Its batches stay until the last fence.
+ * disabled: takes batches; makes no plan and starts no try; a plan that the property proves is
+ *           still finished. state_reason says why.
+ * deleting: takes nothing, plans nothing, attempts no claim. Its batches stay until the last
+ *           fence.
  * deleted:  final; no batch waits. */
 
 enum { SINK_SCRATCH_BYTES_MAX = 1024 * 1024, MISMATCH_APART_SECONDS = 5 };
@@ -394,8 +395,9 @@ static err check_ending(struct db_tx *tx, str sink_id, bool *out_deleted, struct
 static err discard_waiting(struct db_tx *tx, str sink_id, i64 *out_batches, struct error *error)
 {
     instant now = db_now(tx);
-    /* Objects first, while it can still be told which batches waited. Every batch of the sink is final
-     * at the end of this transaction, and a verdict object (O2) of a deleted sink is read by nobody. */
+    /* Objects first, while it can still be told which batches waited. Every batch of the sink is
+     * final at the end of this transaction, and a verdict object (O2) of a deleted sink is read by
+     * nobody. */
     TRY(db_run(tx, error,
                "INSERT INTO doomed_object (warehouse, object_key, at, tries) SELECT DISTINCT "
                "s.warehouse, b.object_key, ?2, 0 FROM batch b JOIN sink s ON s.id = b.sink WHERE "

@@ -1,6 +1,8 @@
-/* ledger_sql: what the ledger's own files share: statements with literal values, and rows to structs.
+/* ledger_sql: what the ledger's own files share: statements with literal values, and rows to
+ * structs.
  *
- * Private to sink/ledger*.c and to the tests of none. All of it runs inside a transaction's body. */
+ * Private to sink/ledger*.c and to the tests of none. All of it runs inside a transaction's body.
+ */
 #ifndef LHBOX_SINK_LEDGER_SQL_H
 #define LHBOX_SINK_LEDGER_SQL_H
 
@@ -58,8 +60,8 @@ struct ledger_plan ledger_row_plan(const struct db_rows *rows, size_t row);
 MUST_USE err ledger_plan_in(struct db_tx *tx, struct arena *arena, str plan_id,
                             struct ledger_plan *out_plan, struct error *error);
 
-/* Dooms every object of the batches of `plan_id` of which all batches are final (I16): none waits, and
- * none was rejected by a void plan whose verdict is not durable yet. */
+/* Dooms every object of the batches of `plan_id` of which all batches are final (I16): none waits,
+ * and none was rejected by a void plan whose verdict is not durable yet. */
 MUST_USE err ledger_doom_plan_objects(struct db_tx *tx, str plan_id, struct error *error);
 
 /* The compare-and-swap found another state. */

@@ -80,8 +80,8 @@ err ledger_settle_doomed(const struct db *db, const struct ledger_doomed_done *o
 
 /* ---- age ---- */
 
-/* A sample stands for the time until the next one. One is taken every hour of running, and whenever the
- * wall clock has moved otherwise than the running time did. */
+/* A sample stands for the time until the next one. One is taken every hour of running, and
+ * whenever the wall clock has moved otherwise than the running time did. */
 static err add_running_body(struct db_tx *tx, void *context, struct error *error)
 {
     const i64 *elapsed_us = context;
@@ -122,8 +122,8 @@ struct old_query {
     instant before;
 };
 
-/* Whatever was stamped while the running time was young has a stamp not below the least wall clock of
- * that time; so what lies below it is old by running time, whatever the clock did. */
+/* Whatever was stamped while the running time was young has a stamp not below the least wall clock
+ * of that time; so what lies below it is old by running time, whatever the clock did. */
 static err old_before_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct old_query *query = context;

@@ -1,7 +1,8 @@
-/* plan: what is written down about a roll: the plan object, the table property, a try and its counts.
+/* plan: what is written down about a roll: the plan object, the table property, a try and its
+ * counts.
  *
- * Printing and reading of the forms of exactly-once C.5 and C.6, and the judgement of a property (I10).
- * Pure; any thread. Readers answer CORRUPT for what they did not write. */
+ * Printing and reading of the forms of exactly-once C.5 and C.6, and the judgement of a property
+ * (I10). Pure; any thread. Readers answer CORRUPT for what they did not write. */
 #ifndef LHBOX_SINK_PLAN_H
 #define LHBOX_SINK_PLAN_H
 

@@ -13,14 +13,15 @@
  *   ended, later,       │     ▼                               │
  *   disabled ◄──────────┴─ commit / fence / void ─────────────┘
  *
- * look      reads the sink and its live plan from the ledger; everything else follows from them, so
- *           that a roll may be killed anywhere and begun again anywhere.
+ * look      reads the sink and its live plan from the ledger; everything else follows from them,
+ *           so that a roll may be killed anywhere and begun again anywhere.
  * settle    roll_settle: by the plan's state and its pinned settings.
  * commit    roll_commit_plan (roll_commit.c), finish with it.
  * void      roll_void, roll_fence (roll_void.c).
  * claim     roll_claim (roll_claim.c).
  *
- * Each pass of the loop changes a durable state or ends the tick; LOOKS_MAX bounds it all the same. */
+ * Each pass of the loop changes a durable state or ends the tick; LOOKS_MAX bounds it all the
+ * same. */
 
 enum { LOOKS_MAX = 64, LEASE_RENEW_SECONDS = 10, PLAN_BYTES_DEFAULT = 64 * 1024 * 1024 };
 

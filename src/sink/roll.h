@@ -1,16 +1,18 @@
-/* roll: one roll of one sink, from the ledger's pending batches to rows in the table, exactly once.
+/* roll: one roll of one sink, from the ledger's pending batches to rows in the table, exactly
+ * once.
  *
  * Straight-line code over the seams (ledger, store, catalog, clock): no thread, no lock, no static
- * state. A roller calls roll_sink for a sink that is due; whatever an earlier process left half done
- * is settled first, by the table's property alone (I10). Safety does not rest on the sink's lease:
- * two rollers at once waste work and nothing else.
+ * state. A roller calls roll_sink for a sink that is due; whatever an earlier process left half
+ * done is settled first, by the table's property alone (I10). Safety does not rest on the sink's
+ * lease: two rollers at once waste work and nothing else.
  *
- * The end of a tick is no failure: what could not be done is done by the next one. An err other than OK
- * tells why the tick ended; it was noted as the sink's last_error. */
+ * The end of a tick is no failure: what could not be done is done by the next one. An err other
+ * than OK tells why the tick ended; it was noted as the sink's last_error. */
 #ifndef LHBOX_SINK_ROLL_H
 #define LHBOX_SINK_ROLL_H
 
 #include "sink/ledger.h"
+#include "sink/sink_delete.h"
 #include "sink/warehouse.h"
 
 enum { ROLL_TRIES = 5, ROLL_ARENA_MIB_MAX = 1536 };
@@ -34,15 +36,9 @@ enum roll_end {
     ROLL_ELSEWHERE, /* another roller has the lease */
 };
 
-/* Settles the live plan, claims the table if this is the first roll, plans and commits. `trigger` is what
- * last_roll.reason will say. *out_end is set on every return. */
+/* Settles the live plan, claims the table if this is the first roll, plans and commits. `trigger`
+ * is what last_roll.reason will say. *out_end is set on every return. */
 MUST_USE err roll_sink(const struct roll_env *env, str sink_id, str trigger, enum roll_end *out_end,
                        struct error *error);
-
-/* Deletes a sink (8.2): nothing of it can land once this has answered OK. Repeating the call goes on
- * where an earlier one ended; of a deleted sink it is NOT_FOUND. Any other error: the sink is still
- * deleting, and nothing was discarded. */
-MUST_USE err sink_delete(const struct roll_env *env, str sink_id, i64 *out_discarded_batches,
-                         struct error *error);
 
 #endif

@@ -146,7 +146,7 @@ static json_t *assert_last_field(const struct table *table)
                      "last-assigned-field-id", (int)metadata_last_column_id(table->metadata));
 }
 
-/* With a new column: a change of metadata alone. The new schema id keeps a late copy from landing. */
+/* With a new column: a change of metadata alone. The new schema id keeps a late copy away. */
 static json_t *column_request(const struct table *table, const json_t *schema,
                               const struct claim_entries *entries)
 {
@@ -173,8 +173,8 @@ static json_t *column_request(const struct table *table, const json_t *schema,
     return json_pack("{s:o, s:o}", "requirements", requirements, "updates", updates);
 }
 
-/* Without one: an empty append carries the claim, so that a late copy cannot land after main was rolled
- * back. */
+/* Without one: an empty append carries the claim, so that a late copy cannot land after main was
+ * rolled back. */
 static err append_request(struct roll *roll, const struct table *table,
                           struct claim_entries *entries, json_t **out_request, struct error *error)
 {

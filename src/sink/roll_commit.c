@@ -11,9 +11,10 @@
  *     └────────────────────────────────────────────────────────────────────────────────────┘
  *
  * I12: the base is loaded before the plan is marked attempted, and the request asserts that base.
- * I10, I11: only the property of a loaded version says committed or not; no answer of a send does, save
- * that a 2xx carries such a version.
- * O5: a plan attempted under one schema is never decoded under another: it is fenced and void first. */
+ * I10, I11: only the property of a loaded version says committed or not; no answer of a send does,
+ * save that a 2xx carries such a version.
+ * O5: a plan attempted under one schema is never decoded under another: it is fenced and void
+ * first. */
 
 enum { BACKOFF_FIRST_MS = 500, BACKOFF_LAST_MS = 8000, RESULT_FRESH_SECONDS = 45 * 60 };
 

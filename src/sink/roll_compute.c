@@ -3,8 +3,9 @@
 #include "sink/batch.h"
 #include "sink/roll_rows.h"
 
-/* From verified bytes to one computed result: counts, rejects files, data files, the append that may be
- * sent. A pure function of bytes, schema, partition spec and settings, but for names and times. */
+/* From verified bytes to one computed result: counts, rejects files, data files, the append that
+ * may be sent. A pure function of bytes, schema, partition spec and settings, but for names and
+ * times. */
 
 enum { PASS_MIB_MAX = 1024, BATCH_MIB_MAX = 512, FILE_MIB_MAX = 1536 };
 
@@ -122,7 +123,8 @@ static err make_result(struct roll *roll, const struct roll_plan *plan,
 
 /* ---- the pass ---- */
 
-/* The plan was never attempted, so that it may be made smaller; the next one takes so many batches. */
+/* The plan was never attempted, so that it may be made smaller; the next one takes so many
+ * batches. */
 static err split(struct roll *roll, struct roll_plan *plan, size_t fits, const char *reason,
                  enum roll_step *out_step, struct error *error)
 {

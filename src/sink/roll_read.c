@@ -2,9 +2,9 @@
 #include "sink/batch.h"
 #include "sink/roll_steps.h"
 
-/* The batches' bytes, verified by length and SHA-256 (step 3.3, I14). What does not verify is trouble of the
- * store: it ends the tick and never rejects. Seen three times, 10 s apart, the batch is held and the
- * others go on (decisions 21). */
+/* The batches' bytes, verified by length and SHA-256 (step 3.3, I14). What does not verify is
+ * trouble of the store: it ends the tick and never rejects. Seen three times, 10 s apart, the
+ * batch is held and the others go on (decisions 21). */
 
 /* Objects hold segments of several batches of one plan: each is read once. */
 struct object_cache {

@@ -1,9 +1,10 @@
-/* roll_rows: the lines of a plan's batches, judged: rows kept or written, rejects recorded. Private to
- * sink/roll*.c.
+/* roll_rows: the lines of a plan's batches, judged: rows kept or written, rejects recorded.
+ * Private to sink/roll*.c.
  *
- * One pass decodes every line of every batch once. Without partitions the rows go to the writer as they
- * come. With them the pass only learns which line belongs to which partition value, and each value's
- * lines are decoded again into its file: twice the decoding, and memory for one file at a time. */
+ * One pass decodes every line of every batch once. Without partitions the rows go to the writer as
+ * they come. With them the pass only learns which line belongs to which partition value, and each
+ * value's lines are decoded again into its file: twice the decoding, and memory for one file at a
+ * time. */
 #ifndef LHBOX_SINK_ROLL_ROWS_H
 #define LHBOX_SINK_ROLL_ROWS_H
 
@@ -69,7 +70,8 @@ enum rows_end {
     ROWS_SPLIT,   /* too many partitions for one roll: *out_fits batches would do */
 };
 
-/* Judges all batches and writes their rejects files; unpartitioned rows are handed to the writer. */
+/* Judges all batches and writes their rejects files; unpartitioned rows are handed to the writer.
+ */
 MUST_USE err rows_run(struct rows_pass *pass, enum rows_end *out_end, size_t *out_fits,
                       struct error *error);
 /* One batch's lines; its rejects stay in pass->rejects. */

@@ -1,7 +1,7 @@
 /* roll_steps: the steps of one roll, shared by sink/roll*.c and sink/recover.c. Private to them.
  *
- * A `struct roll` is one roller's work on one sink during one tick. It owns nothing but its arena; the
- * table versions it loads are closed by the function that loaded them. */
+ * A `struct roll` is one roller's work on one sink during one tick. It owns nothing but its arena;
+ * the table versions it loads are closed by the function that loaded them. */
 #ifndef LHBOX_SINK_ROLL_STEPS_H
 #define LHBOX_SINK_ROLL_STEPS_H
 
@@ -80,8 +80,8 @@ MUST_USE err roll_claim(struct roll *roll, enum roll_step *out_step, struct erro
 struct roll_bytes {
     str *segments; /* one per batch of the plan, verified */
 };
-/* STEP_GO: all bytes verified. STEP_LATER: some did not. STEP_AGAIN: they did not for the third time, and
- * the plan is void or voiding with them held. */
+/* STEP_GO: all bytes verified. STEP_LATER: some did not. STEP_AGAIN: they did not for the third
+ * time, and the plan is void or voiding with them held. */
 MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
                                struct roll_bytes *out_bytes, enum roll_step *out_step,
                                struct error *error);
@@ -103,8 +103,8 @@ struct roll_result {
     i64 written_at; /* monotonic */
 };
 
-/* Decodes, writes the rejects files and the data files. STEP_GO with a result; STEP_AGAIN: the plan was
- * too much for one roll and is void, roll->batches_max was lowered. */
+/* Decodes, writes the rejects files and the data files. STEP_GO with a result; STEP_AGAIN: the
+ * plan was too much for one roll and is void, roll->batches_max was lowered. */
 MUST_USE err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
                           const struct roll_bytes *bytes, struct roll_result *out_result,
                           enum roll_step *out_step, struct error *error);
@@ -123,8 +123,8 @@ MUST_USE err roll_finish(struct roll *roll, const struct roll_plan *plan, const 
 
 /* ---- roll_void ---- */
 
-/* Voids the plan, with a fence if it was attempted. STEP_AGAIN: it is void. STEP_ENDED: it had landed, and
- * is finished. STEP_LATER, STEP_DISABLED. */
+/* Voids the plan, with a fence if it was attempted. STEP_AGAIN: it is void. STEP_ENDED: it had
+ * landed, and is finished. STEP_LATER, STEP_DISABLED. */
 MUST_USE err roll_void(struct roll *roll, struct roll_plan *plan, const char *reason,
                        const struct ledger_hold *holds, size_t hold_count, enum roll_step *out_step,
                        struct error *error);

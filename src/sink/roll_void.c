@@ -3,9 +3,9 @@
 
 /* Voids and fences (section 5). The picture of the plan's states is in ledger_plan.c.
  *
- * A fence works because no try can start after the swap to voiding, every older request asserts a base
- * older than the fence, and the fence moves main and the sequence number: none of them can land. It has
- * landed only when a load or a 2xx shows a snapshot id that the plan's row records. */
+ * A fence works because no try can start after the swap to voiding, every older request asserts a
+ * base older than the fence, and the fence moves main and the sequence number: none of them can
+ * land. It has landed only when a load or a 2xx shows a snapshot id that the plan's row records. */
 
 enum { FENCE_TRIES = 5, FENCE_APART_MS = 500 };
 
@@ -51,8 +51,8 @@ static err end_void(struct roll *roll, struct roll_plan *plan, const struct ledg
     return OK;
 }
 
-/* One look, and one fence if none has landed. STEP_GO: look again. The landing is always seen by a load,
- * so that property and fence are read from one version of the table. */
+/* One look, and one fence if none has landed. STEP_GO: look again. The landing is always seen by a
+ * load, so that property and fence are read from one version of the table. */
 static err fence_once(struct roll *roll, struct roll_plan *plan, const struct ledger_hold *holds,
                       size_t hold_count, enum roll_step *out_step, struct error *error)
 {

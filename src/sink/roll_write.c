@@ -10,7 +10,8 @@ enum {
     ZSTD_LEVEL_MAX = 19,
 };
 
-/* write.parquet.compression-codec and -level, as engines set them. What we do not write becomes zstd. */
+/* write.parquet.compression-codec and -level, as engines set them. What we do not write becomes
+ * zstd. */
 static struct parquet_options options_of(const struct metadata *metadata)
 {
     struct parquet_options options = parquet_options_default();

@@ -1,8 +1,9 @@
-/* sweep: what nobody needs any more goes: objects of final batches, old rejects, old rows, old plans.
+/* sweep: what nobody needs any more goes: objects of final batches, old rejects, old rows, old
+ * plans.
  *
- * An object is deleted only when the ledger doomed it (I16), and the rest only when its age is reached
- * by the ledger's clock and by running time (I19). A delete that fails is tried again later and blocks
- * nothing. Blocking; one thread at a time per warehouse. */
+ * An object is deleted only when the ledger doomed it (I16), and the rest only when its age is
+ * reached by the ledger's clock and by running time (I19). A delete that fails is tried again
+ * later and blocks nothing. Blocking; one thread at a time per warehouse. */
 #ifndef LHBOX_SINK_SWEEP_H
 #define LHBOX_SINK_SWEEP_H
 

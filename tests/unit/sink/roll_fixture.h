@@ -264,6 +264,17 @@ static inline void door_heal(struct roll_fixture *f)
     f->before_commit = NULL;
 }
 
+/* The process dies with its commit: before it is sent, or after it has landed. */
+static inline void die_before_the_commit(struct roll_fixture *f)
+{
+    door_arm(f, DOOR_DIES_BEFORE, 1);
+}
+
+static inline void die_after_the_commit(struct roll_fixture *f)
+{
+    door_arm(f, DOOR_DIES_AFTER, 1);
+}
+
 /* ---- the clock ---- */
 
 static inline instant clock_now(void *self)
@@ -465,6 +476,23 @@ static inline void fixture_close(struct roll_fixture *f)
     store_close(&f->store);
     db_close(&f->db);
     arena_destroy(arena);
+}
+
+/* The table's first column becomes a long. */
+static inline void widen(struct roll_fixture *f)
+{
+    struct table table = load_table(f);
+    const json_t *schemas = json_object_get(metadata_json(table.metadata), "schemas");
+    json_t *schema = json_deep_copy(json_array_get(schemas, json_array_size(schemas) - 1));
+    json_object_set_new(json_array_get(json_object_get(schema, "fields"), 0), "type",
+                        json_string("long"));
+    json_t *request = json_pack("{s:[],s:[{s:s,s:o},{s:s,s:i}]}", "requirements", "updates",
+                                "action", "add-schema", "schema", schema, "action",
+                                "set-current-schema", "schema-id", -1);
+    table_close(&table);
+    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &table, &f->error));
+    json_decref(request);
+    table_close(&table);
 }
 
 /* ---- sending ---- */

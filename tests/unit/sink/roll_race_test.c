@@ -1,0 +1,306 @@
+#include "roll_fixture.h"
+
+/* Others at the same table, and requests that come late. */
+
+static int open_plain(void **state)
+{
+    *state = fixture_open();
+    return 0;
+}
+
+static int close_any(void **state)
+{
+    fixture_close(*state);
+    return 0;
+}
+
+static void race_once(struct roll_fixture *f)
+{
+    f->before_commit = NULL;
+    foreign_append(f);
+}
+
+static void a_lost_race_commits_the_same_file_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->before_commit = race_once;
+    i64 commits = f->commits;
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    assert_int_equal(f->commits - commits, 2);
+    assert_int_equal(table_rows(f), 2);
+    struct store_list files = {0};
+    struct table table = load_table(f);
+    str data = commit_data_path(f->arena, table.metadata);
+    table_close(&table);
+    str prefix = str_slice(data, f->place.prefix.size + 1, data.size);
+    must(f, store_list(&f->store, f->arena, prefix, STR(""), 100, &files, &f->error));
+    assert_int_equal(files.count, 2);
+    assert_books(f);
+}
+
+static void race_always(struct roll_fixture *f)
+{
+    foreign_append(f);
+}
+
+static void five_lost_races_leave_it_to_the_next_tick(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->before_commit = race_always;
+    i64 commits = f->commits;
+    assert_int_equal(roll_tick(f), ROLL_LATER);
+    assert_int_equal(f->commits - commits, ROLL_TRIES);
+    f->before_commit = NULL;
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    assert_int_equal(table_rows(f), 2);
+    assert_books(f);
+}
+
+static void patch_under_way(struct roll_fixture *f)
+{
+    str ignore = STR("ignore");
+    f->before_commit = NULL;
+    const struct ledger_sink_patch patch = {.unknown_fields = &ignore};
+    must(f, ledger_patch_sink(&f->db, f->sink_id, &patch, &f->error));
+    foreign_append(f);
+}
+
+static void changed_settings_void_the_plan_and_plan_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2,\"y\":3}\n{\"x\":4}");
+    f->before_commit = patch_under_way;
+    roll_out(f);
+    /* decoded under the new settings, in a plan of the same number */
+    assert_int_equal(look_batch(f, "b").rows_committed, 2);
+    assert_int_equal(look_sink(f).last_n, 2);
+    assert_int_equal(count_objects(f, "rejects/"), 0);
+    assert_int_equal(table_rows(f), 3);
+    assert_books(f);
+}
+
+static void widen_under_way(struct roll_fixture *f)
+{
+    f->before_commit = NULL;
+    widen(f);
+}
+
+/* O5: what was attempted under one schema is fenced and void before it is decoded under another. */
+static void a_schema_changed_between_tries_fences_the_plan(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}\n{\"x\":3000000000}");
+    f->before_commit = widen_under_way;
+    roll_out(f);
+    assert_int_equal(look_batch(f, "b").rows_committed, 2);
+    assert_int_equal(table_rows(f), 3);
+    assert_int_equal(look_sink(f).rows_rejected, 0);
+    assert_int_equal(count_objects(f, "rejects/"), 0);
+    assert_books(f);
+}
+
+/* Another roller takes over while this one is frozen before its commit: the lease has run out. */
+static void another_roller_finishes(struct roll_fixture *f)
+{
+    f->before_commit = NULL;
+    f->now += 60 * TIME_SECOND_US;
+    struct roll_env other = f->env;
+    enum roll_end end = ROLL_LATER;
+    other.holder = STR("other");
+    must(f, roll_sink(&other, f->sink_id, STR("asked"), &end, &f->error));
+    assert_int_equal(end, ROLL_ENDED);
+}
+
+static void a_roller_that_wakes_late_commits_nothing_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->before_commit = another_roller_finishes;
+    roll_tick(f);
+    roll_out(f);
+    assert_int_equal(table_rows(f), 2);
+    assert_int_equal(look_sink(f).last_n, 2);
+    assert_books(f);
+}
+
+static void another_roller_goes_two_plans_on(struct roll_fixture *f)
+{
+    another_roller_finishes(f);
+    send_batch(f, "c", "{\"x\":3}");
+    f->now += TIME_SECOND_US;
+    struct roll_env other = f->env;
+    enum roll_end end = ROLL_LATER;
+    other.holder = STR("other");
+    must(f, roll_sink(&other, f->sink_id, STR("asked"), &end, &f->error));
+    assert_int_equal(end, ROLL_ENDED);
+}
+
+static void a_roller_two_plans_behind_commits_nothing_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->before_commit = another_roller_goes_two_plans_on;
+    roll_tick(f);
+    roll_out(f);
+    assert_int_equal(table_rows(f), 3);
+    assert_int_equal(look_sink(f).state, SINK_ACTIVE);
+    assert_int_equal(look_sink(f).last_n, 3);
+    assert_books(f);
+}
+
+/* C7: an old try lands after the answer was given up for lost, before the next try. */
+static void a_commit_that_lands_late_counts_once(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->keeps_requests = true;
+    f->before_commit = NULL;
+    i64 commits = f->commits;
+    assert_int_equal(roll_tick(f), ROLL_ENDED); /* its second try has landed */
+    assert_int_equal(f->commits - commits, 2);
+    /* the embedded catalog answers a snapshot it has with the present table; nothing changes */
+    err late = land_kept(f);
+    (void)late;
+    assert_int_equal(table_rows(f), 2);
+    assert_books(f);
+    send_batch(f, "c", "{\"x\":3}");
+    roll_out(f);
+    assert_int_equal(table_rows(f), 3);
+    assert_books(f);
+}
+
+static void patch_sink(struct roll_fixture *f)
+{
+    str ignore = STR("ignore");
+    const struct ledger_sink_patch patch = {.unknown_fields = &ignore};
+    must(f, ledger_patch_sink(&f->db, f->sink_id, &patch, &f->error));
+}
+
+static void keep_then_patch(struct roll_fixture *f)
+{
+    f->before_commit = NULL;
+    f->keeps_requests = true;
+    patch_sink(f);
+}
+
+/* The fence: no request of a void plan can land, and its batches are in another plan by then. */
+static void a_request_of_a_void_plan_cannot_land(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2,\"y\":1}\n{\"x\":4}");
+    f->before_commit = keep_then_patch;
+    roll_tick(f);
+    roll_out(f);
+    assert_non_null(f->kept);
+    assert_int_equal(table_rows(f), 3);
+    assert_int_not_equal(land_kept(f), OK);
+    assert_int_equal(table_rows(f), 3);
+    assert_books(f);
+}
+
+/* The other side of it: the old request lands before the fence, and wins. */
+static void land_now(struct roll_fixture *f)
+{
+    f->before_commit = NULL;
+    assert_int_equal(land_kept(f), OK);
+}
+
+static void a_plan_that_lands_before_its_fence_is_finished(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2,\"y\":1}\n{\"x\":4}");
+    f->before_commit = keep_then_patch;
+    /* the next try of this tick fails its swap: the settings have changed */
+    assert_int_equal(roll_tick(f), ROLL_LATER);
+    assert_non_null(f->kept);
+    f->before_commit = land_now; /* as the fence is being sent */
+    roll_out(f);
+    assert_int_equal(look_batch(f, "b").rows_committed, 1);
+    assert_int_equal(look_batch(f, "b").rows_rejected, 1);
+    assert_int_equal(table_rows(f), 2);
+    assert_int_equal(look_sink(f).last_n, 2);
+    assert_books(f);
+}
+
+/* A deleted sink's last request comes too late. */
+static void a_request_of_a_deleted_sink_cannot_land(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    f->before_commit = keep_then_patch;
+    roll_tick(f);
+    assert_non_null(f->kept);
+    i64 discarded = 0;
+    must(f, sink_delete(&f->env, f->sink_id, &discarded, &f->error));
+    assert_int_equal(discarded, 1);
+    assert_int_not_equal(land_kept(f), OK);
+    assert_int_equal(table_rows(f), 1);
+    assert_true(table_property(f).data == NULL);
+    assert_books(f);
+}
+
+/* O18: a roller that froze while decoding writes its rejects after the commit of another. */
+static void rejects_written_late_are_mended(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}\n{\"x\":\"no\"}");
+    str key = batch_rejects_key(f->arena, f->sink_id, STR("a"));
+    struct store_object right = {0};
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    must(f, store_get(&f->store, f->arena, key, &right, &f->error));
+    send_batch(f, "b", "{\"x\":\"no\"}\n{\"x\":2}");
+    key = batch_rejects_key(f->arena, f->sink_id, STR("b"));
+    struct store_meta stale = {.count = 1};
+    stale.entries[0] = (struct store_meta_entry){STR("schema-id"), STR("99")};
+    /* killed after the commit: the finish, and the look at the rejects, are the next tick's */
+    f->before_commit = die_after_the_commit;
+    roll_tick(f);
+    door_heal(f);
+    must(f, store_put(&f->store, key, STR("{\"stale\":1}\n"), &stale, &f->error));
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    must(f, store_get(&f->store, f->arena, key, &right, &f->error));
+    assert_true(str_find(right.body, STR("\"row\":0,\"reason\":\"bad_number\"")) >= 0);
+    assert_books(f);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_plain, close_any)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_lost_race_commits_the_same_file_again),
+        TEST(five_lost_races_leave_it_to_the_next_tick),
+        TEST(changed_settings_void_the_plan_and_plan_again),
+        TEST(a_schema_changed_between_tries_fences_the_plan),
+        TEST(a_roller_that_wakes_late_commits_nothing_again),
+        TEST(a_roller_two_plans_behind_commits_nothing_again),
+        TEST(a_commit_that_lands_late_counts_once),
+        TEST(a_request_of_a_void_plan_cannot_land),
+        TEST(a_plan_that_lands_before_its_fence_is_finished),
+        TEST(a_request_of_a_deleted_sink_cannot_land),
+        TEST(rejects_written_late_are_mended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
