@@ -51,8 +51,8 @@ struct catalog {
 };
 
 /* NOT_FOUND: table_not_found or namespace_not_found, surely. */
-MUST_USE err catalog_load(const struct catalog *catalog, struct arena *arena, struct table_name name,
-                          struct table *out_table, struct error *error);
+MUST_USE err catalog_load(const struct catalog *catalog, struct arena *arena,
+                          struct table_name name, struct table *out_table, struct error *error);
 /* CONFLICT, INVALID, NOT_FOUND: surely not committed. UNKNOWN: it may have been. */
 MUST_USE err catalog_commit(const struct catalog *catalog, struct arena *arena,
                             struct table_name name, const json_t *request, struct table *out_after,

@@ -228,7 +228,8 @@ MUST_USE static err commit_make_list(struct commit_try *commit, struct error *er
     return commit_assign_rows(commit, error);
 }
 
-/* A list of its own for every try: one that was made for an older base must never be taken again. */
+/* A list of its own for every try: one that was made for an older base must never be taken
+ * again. */
 MUST_USE static err commit_write_list(struct commit_try *commit, struct error *error)
 {
     const struct append *append = commit->append;

@@ -1,9 +1,10 @@
 /* commit: from new data files to one append snapshot, as a request for the catalog.
  *
  * Writes the manifest (once) and the manifest list (one per try) and builds the request with the
- * asserts of exactly-once 3.8: table uuid, main = base, current schema id, default spec id. Without data
- * files it is a fence: an empty append that carries all manifests. The snapshot id and the manifest stay
- * the same when the same result is committed on another base (decisions 2). */
+ * asserts of exactly-once 3.8: table uuid, main = base, current schema id, default spec id.
+ * Without data files it is a fence: an empty append that carries all manifests. The snapshot id
+ * and the manifest stay the same when the same result is committed on another base (decisions
+ * 2). */
 #ifndef LHBOX_TABLE_COMMIT_H
 #define LHBOX_TABLE_COMMIT_H
 
@@ -38,10 +39,10 @@ struct append {
 i64 commit_snapshot_id(const struct seam *seam);
 /* A fresh append without files. */
 struct append commit_begin(const struct seam *seam);
-/* Writes the files of this try and makes its request (a new reference). Fails as the store does, but
- * for CORRUPT when a file that the table names is gone. An UNKNOWN put of a file is not an unknown
- * commit: nothing was sent. The manifest's entry lives in the arena of the try that wrote it, which must
- * outlive the later ones. */
+/* Writes the files of this try and makes its request (a new reference). Fails as the store does,
+ * but for CORRUPT when a file that the table names is gone. An UNKNOWN put of a file is not an
+ * unknown commit: nothing was sent. The manifest's entry lives in the arena of the try that
+ * wrote it, which must outlive the later ones. */
 MUST_USE err commit_append(struct arena *arena, const struct location_set *locations,
                            const struct table *base, const struct seam *seam, struct append *append,
                            json_t **out_request, struct error *error);

@@ -69,8 +69,8 @@ static void summary_set_some(json_t *summary, const char *key, i64 value)
     }
 }
 
-/* The parent's total and what was added. Left out where the parent has none, or a garbled one: a total
- * that starts again in the middle is worse than none. */
+/* The parent's total and what was added. Left out where the parent has none, or a garbled one: a
+ * total that starts again in the middle is worse than none. */
 static void summary_set_total(json_t *summary, const json_t *parent, const char *key, i64 added)
 {
     i64 total = 0;

@@ -4,8 +4,8 @@
 
 #include "table/commit.h"
 
-/* A new reference. `parent` is the snapshot that is the branch's head, or NULL; `kept` manifests are
- * carried over. */
+/* A new reference. `parent` is the snapshot that is the branch's head, or NULL; `kept` manifests
+ * are carried over. */
 MUST_USE err commit_summary(struct arena *arena, const struct append *append, const json_t *parent,
                             size_t partition_fields, size_t kept, json_t **out_summary,
                             struct error *error);

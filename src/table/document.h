@@ -1,7 +1,8 @@
 /* document: reading and changing the members of a JSON document of the table format.
  *
- * Thin over jansson: texts as slices, integers as i64, never through a double. Memory running out in
- * here aborts, as everywhere (base/arena); what is set becomes the object's. Private to table/. */
+ * Thin over jansson: texts as slices, integers as i64, never through a double. Memory running
+ * out in here aborts, as everywhere (base/arena); what is set becomes the object's. Private to
+ * table/. */
 #ifndef LHBOX_TABLE_DOCUMENT_H
 #define LHBOX_TABLE_DOCUMENT_H
 

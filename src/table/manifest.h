@@ -42,7 +42,8 @@ struct manifest_list {
     size_t count;
 };
 
-/* A data manifest of ADDED entries: bytes of the file, and its list entry (path and length filled). */
+/* A data manifest of ADDED entries: bytes of the file, and its list entry (path and length
+ * filled). */
 MUST_USE err manifest_write(struct arena *arena, const struct metadata *metadata,
                             const struct schema *schema, const struct partition_spec *spec,
                             i64 snapshot_id, const struct data_file *files, size_t count, str path,

@@ -1,5 +1,5 @@
-/* Manifest lists: one row for each manifest of a snapshot. Written in the reference library's order of
- * fields; read by field id, then by name, with everything but the path optional. */
+/* Manifest lists: one row for each manifest of a snapshot. Written in the reference library's
+ * order of fields; read by field id, then by name, with everything but the path optional. */
 #include "base/assert.h"
 #include "base/buf.h"
 #include "format/avro.h"

@@ -1,11 +1,12 @@
 /* metadata: one version of a table's metadata.json as a document.
  *
- * Unknown members and the text of ids are kept; only what an update names is changed. Versions 2 and 3
- * are read and written, 1 is read. The same functions serve the roller's commits and the REST
- * routes: a commit is the REST spec's request, {"requirements":[…],"updates":[…]}.
- * Iceberg table spec, "Table metadata"; REST catalog spec, TableUpdate and TableRequirement.
+ * Unknown members and the text of ids are kept; only what an update names is changed. Versions 2
+ * and 3 are read and written, 1 is read. The same functions serve the roller's commits and the
+ * REST routes: a commit is the REST spec's request, {"requirements":[…],"updates":[…]}. Iceberg
+ * table spec, "Table metadata"; REST catalog spec, TableUpdate and TableRequirement.
  *
- * A metadata document is one reference-counted tree; metadata_close drops it. One thread at a time. */
+ * A metadata document is one reference-counted tree; metadata_close drops it. One thread at a
+ * time. */
 #ifndef LHBOX_TABLE_METADATA_H
 #define LHBOX_TABLE_METADATA_H
 
@@ -59,29 +60,31 @@ i64 metadata_next_row_id(const struct metadata *metadata); /* v3; -1 before */
  * write-order, properties); field ids are assigned afresh. `format-version` is a property of it. */
 MUST_USE err metadata_create(const json_t *request, str location, const struct seam *seam,
                              struct metadata **out_metadata, struct error *error);
-/* A table's first metadata from a commit's updates (the end of a staged create): the format version is
- * taken from them first, then they are applied to an empty document. They must give a schema and a
- * spec; `location` stands until a set-location. */
+/* A table's first metadata from a commit's updates (the end of a staged create): the format
+ * version is taken from them first, then they are applied to an empty document. They must give a
+ * schema and a spec; `location` stands until a set-location. */
 MUST_USE err metadata_create_from_updates(const json_t *updates, str location,
                                           const struct seam *seam, struct metadata **out_metadata,
                                           struct error *error);
-/* All requirements hold, or CONFLICT; INVALID for an unknown one. `metadata` NULL: no such table. */
+/* All requirements hold, or CONFLICT; INVALID for an unknown one. `metadata` NULL: no such
+ * table. */
 MUST_USE err metadata_check(const struct metadata *metadata, const json_t *requirements,
                             struct error *error);
-/* Applies the updates in order and then stamps last-updated-ms = max(now, last + 1), the logs and the
- * trimmed metadata log. CONFLICT: a stale sequence number or snapshot id (I32). INVALID: an
- * unknown or malformed update. On failure the document is spoiled: close it. `previous_location` goes
- * to the metadata log (empty: none). Updates without an effect stamp nothing: metadata_last_updated is
- * as before, and no new version needs to be written. A document of version 1 can only be upgraded. */
+/* Applies the updates in order and then stamps last-updated-ms = max(now, last + 1), the logs
+ * and the trimmed metadata log. CONFLICT: a stale sequence number or snapshot id (I32). INVALID:
+ * an unknown or malformed update. On failure the document is spoiled: close it.
+ * `previous_location` goes to the metadata log (empty: none). Updates without an effect stamp
+ * nothing: metadata_last_updated is as before, and no new version needs to be written. A
+ * document of version 1 can only be upgraded. */
 MUST_USE err metadata_apply(struct metadata *metadata, const json_t *updates, instant now,
                             str previous_location, struct error *error);
-/* Locations of metadata files that stood in `before`'s log and not in `after`'s, when the table asks
- * for their deletion. Slices in the arena. */
+/* Locations of metadata files that stood in `before`'s log and not in `after`'s, when the table
+ * asks for their deletion. Slices in the arena. */
 MUST_USE err metadata_trimmed(struct arena *arena, const struct metadata *before,
                               const struct metadata *after, str **out_locations, size_t *out_count,
                               struct error *error);
-/* True when every add-snapshot of the request (one at least) is in the table's history already, with
- * the same manifest list: the request was sent twice. */
+/* True when every add-snapshot of the request (one at least) is in the table's history already,
+ * with the same manifest list: the request was sent twice. */
 bool metadata_has_applied(const struct metadata *metadata, const json_t *updates);
 
 #endif

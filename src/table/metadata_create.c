@@ -1,4 +1,5 @@
-/* A table's first metadata: from a CreateTableRequest, or from the updates that end a staged create. */
+/* A table's first metadata: from a CreateTableRequest, or from the updates that end a staged
+ * create. */
 #include "base/assert.h"
 #include "base/id.h"
 #include "table/metadata_private.h"

@@ -1,7 +1,7 @@
 /* Updates of schemas, partition specs and sort orders.
  *
- * An equal one is used again under its id; a new one gets the highest id plus 1. "-1" in a set-… means
- * the one last added in the same request. */
+ * An equal one is used again under its id; a new one gets the highest id plus 1. "-1" in a set-…
+ * means the one last added in the same request. */
 #include "base/assert.h"
 #include "table/metadata_private.h"
 

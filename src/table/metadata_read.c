@@ -1,4 +1,5 @@
-/* Loading a document: what older versions left out is added, what no reader would open is refused. */
+/* Loading a document: what older versions left out is added, what no reader would open is
+ * refused. */
 #include "base/assert.h"
 #include "table/metadata_private.h"
 
@@ -47,7 +48,7 @@ static void metadata_add_specs(json_t *root)
     json_t *copies = json_object_get(spec, "fields");
     for (size_t i = 0; i < json_array_size(copies); i++) {
         json_t *field = json_array_get(copies, i);
-        if (json_object_get(field, "field-id") == NULL) {
+        if (json_is_object(field) && json_object_get(field, "field-id") == NULL) {
             document_set_i64(field, "field-id", METADATA_PARTITION_ID_FIRST + (i64)i);
         }
     }
@@ -132,7 +133,8 @@ MUST_USE static err metadata_bad(struct error *error, const char *what)
     return error_set(error, INVALID, ERROR_INVALID_REQUEST, "table metadata: %s", what);
 }
 
-/* Every item is an object with its own integer under `key`, and `wanted` (-1: none) is among them. */
+/* Every item is an object with its own integer under `key`, and `wanted` (-1: none) is among
+ * them. */
 MUST_USE static err metadata_check_ids(const json_t *root, const char *list, const char *key,
                                        i64 wanted, struct error *error)
 {

@@ -48,9 +48,9 @@ MUST_USE err partition_from_json(struct arena *arena, const json_t *document,
  * {"source-id","field-id","name","transform"}, named as the reference library does. */
 MUST_USE err partition_parse_text(str text, const struct type *root, i32 field_id,
                                   json_t **out_field, struct error *error);
-/* What a spec must keep before it is written: every source (void's aside) is a column of a type that
- * the transform takes, no name is taken by a column (identity's own aside) or twice, and no column
- * has two time transforms or one other twice. */
+/* What a spec must keep before it is written: every source (void's aside) is a column of a type
+ * that the transform takes, no name is taken by a column (identity's own aside) or twice, and no
+ * column has two time transforms or one other twice. */
 MUST_USE err partition_check(const struct partition_spec *spec, const struct type *root,
                              struct error *error);
 /* The transform named by its text; PARTITION_OTHER when it is not known. */
@@ -62,9 +62,9 @@ MUST_USE bool partition_result_type(const struct partition_field *field, const s
 /* Year, month, day or hour of the value at `index` of a date or timestamp column. */
 struct partition_value partition_apply(const struct partition_field *field,
                                        const struct column *column, i64 index);
-/* `ts_day=2026-09-21/x_year=2026`: the folder of a tuple, names and values percent-encoded. A hint for
- * people: parts that would make it longer than a key may be are left out, so it may be empty. data NULL
- * at the arena's limit. */
+/* `ts_day=2026-09-21/x_year=2026`: the folder of a tuple, names and values percent-encoded. A
+ * hint for people: parts that would make it longer than a key may be are left out, so it may be
+ * empty. data NULL at the arena's limit. */
 str partition_path(struct arena *arena, const struct partition_spec *spec,
                    const struct partition_value *values);
 

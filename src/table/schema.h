@@ -1,6 +1,7 @@
 /* schema: an Iceberg schema as a value, from and to its JSON, and the textual types of the API.
  *
- * Schemas live in the arena they were read into. Iceberg table spec, "Schemas"; appendix C for JSON. */
+ * Schemas live in the arena they were read into. Iceberg table spec, "Schemas"; appendix C for
+ * JSON. */
 #ifndef LHBOX_TABLE_SCHEMA_H
 #define LHBOX_TABLE_SCHEMA_H
 

@@ -39,13 +39,12 @@ static const struct {
 
 const char *schema_kind_word(enum type_kind kind)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(SCHEMA_WORDS); i++) {
-        if (SCHEMA_WORDS[i].kind == kind) {
-            return SCHEMA_WORDS[i].word;
-        }
+    const char *word = NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(SCHEMA_WORDS) && word == NULL; i++) {
+        word = SCHEMA_WORDS[i].kind == kind ? SCHEMA_WORDS[i].word : NULL;
     }
-    assert(!"a kind without a word");
-    return "";
+    assert(word != NULL);
+    return word;
 }
 
 bool schema_kind_find(str word, enum type_kind *out_kind)
@@ -269,8 +268,8 @@ MUST_USE static err text_open(struct text *text, struct type *type)
 {
     TRY(text_take(text, "<"));
     if (text->level == SCHEMA_DEPTH_MAX) {
-        return error_set(text->error, INVALID, ERROR_INVALID_REQUEST, "a type of more than %d levels",
-                         SCHEMA_DEPTH_MAX);
+        return error_set(text->error, INVALID, ERROR_INVALID_REQUEST,
+                         "a type of more than %d levels", SCHEMA_DEPTH_MAX);
     }
     struct text_frame *frame = &text->frames[text->level++];
     *frame = (struct text_frame){.type = type};

@@ -1,12 +1,13 @@
-/* table_case: makes a table in a directory, step by step, and prints its last metadata file's path.
+/* table_case: makes a table in a directory, step by step, and prints its last metadata file's
+ * path.
  *
  *     table_case DIRECTORY VERSION STEPS [PARTITION...]
  *
  * STEPS is a word a step: `append` adds ten rows (one file for each partition), `retry` does the
  * same but loses its first try to a fence, `fence` commits nothing, `upgrade` goes to version 3,
  * `respec` partitions by the year of the day from now on. Row n has id n, ts = (n - 12) *
- * 2700000000001 microseconds, `day é 1%` its day, name "row n"; ts and the day are null where n % 7 = 3.
- * Nothing is random but uuids and snapshot ids. */
+ * 2700000000001 microseconds, `day é 1%` its day, name "row n"; ts and the day are null where n
+ * % 7 = 3. Nothing is random but uuids and snapshot ids. */
 #include "base/buf.h"
 #include "base/time.h"
 #include "io/file.h"

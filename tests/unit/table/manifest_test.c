@@ -118,8 +118,8 @@ static void expect_schema(struct arena *arena, str bytes, const char *wanted)
     "key_metadata 131 ?bytes, split_offsets 132 ?[133 long], equality_ids 135 ?[136 int], "        \
     "sort_order_id 140 ?int, "
 
-/* Names, order, ids and optionality: 28 field ids, 29 record names, 30 maps, 39 equality_ids of int,
- * 40 no distinct_counts, 43 content in version 3. */
+/* Names, order, ids and optionality: 28 field ids, 29 record names, 30 maps, 39 equality_ids of
+ * int, 40 no distinct_counts, 43 content in version 3. */
 static void iceberg_8_2_28_to_43_manifest_schema_is_the_reference_librarys(void **state)
 {
     (void)state;
@@ -315,7 +315,8 @@ static void only_nulls_have_no_bounds(void **state)
     assert_int_equal(member(summary, 511)->kind, AVRO_VALUE_NULL);
 }
 
-/* 38: day is a date; 41: fixed of the declared width; 45: names are made fit, the original is kept. */
+/* 38: day is a date; 41: fixed of the declared width; 45: names are made fit, the original is
+ * kept. */
 static void iceberg_8_2_38_41_45_partition_types_and_names(void **state)
 {
     (void)state;

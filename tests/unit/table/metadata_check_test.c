@@ -81,7 +81,8 @@ static void requirements_that_fail_name_what_changed(void **state)
            "[{'type':'assert-table-uuid','uuid':'00000000-0000-0000-0000-000000000000'}]");
 }
 
-/* iceberg_8_1_2: -1 is no snapshot id. iceberg_8_1_5: an assertion without the member asks for none. */
+/* iceberg_8_1_2: -1 is no snapshot id. iceberg_8_1_5: an assertion without the member asks for
+ * none. */
 static void iceberg_8_1_2_and_5_no_snapshot_is_asked_for_in_three_ways(void **state)
 {
     (void)state;

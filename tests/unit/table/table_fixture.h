@@ -1,5 +1,5 @@
-/* table_fixture: what the tests of table/ share: a clock that stands still, random bytes that count,
- * and JSON in single quotes. */
+/* table_fixture: what the tests of table/ share: a clock that stands still, random bytes that
+ * count, and JSON in single quotes. */
 #ifndef LHBOX_TESTS_TABLE_FIXTURE_H
 #define LHBOX_TESTS_TABLE_FIXTURE_H
 
