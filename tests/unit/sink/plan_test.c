@@ -206,7 +206,8 @@ static void a_try_is_json_with_its_base(void **state)
     str json;
     assert_int_equal(plan_print_try(*state, &first, &json, NULL), OK);
     assert_string_equal(
-        json.data, "{\"base\":null,\"snapshot\":5,\"files\":[\"file:///a\",\"file:///b\\\"\"]}");
+        str_copy(*state, json).data,
+        "{\"base\":null,\"snapshot\":5,\"files\":[\"file:///a\",\"file:///b\\\"\"]}");
     assert_int_equal(plan_print_try(*state, &again, &json, NULL), OK);
     assert_true(str_equal(json, STR("{\"base\":4,\"snapshot\":5,\"files\":[]}")));
 }
