@@ -57,7 +57,9 @@ struct roll_env roller_env(struct roller *roller, const struct warehouse *wareho
         .seam = roller->options.seam,
         .warehouse = warehouse,
         .installation_id = roller->options.installation_id,
-        .holder = roller->options.node_id,
+        /* One process has the data directory, so a lease that an earlier process left behind is
+         * ours: no wait for its end after a crash. The entries keep the workers apart. */
+        .holder = roller->options.installation_id,
         .stopping = is_stopping,
         .stopping_context = roller,
     };
