@@ -144,9 +144,13 @@ static bool framing_check(struct http_connection *connection, const char *at)
 
 static int on_chunk_extension(llhttp_t *parser, const char *at, size_t size)
 {
-    (void)at;
+    struct http_connection *connection = connection_of(parser);
     (void)size;
-    connection_of(parser)->chunk_extended = true;
+    /* What stands before the first one is the size, as on a line without. */
+    if (!connection->chunk_extended && !framing_check(connection, at)) {
+        return -1;
+    }
+    connection->chunk_extended = true;
     return 0;
 }
 

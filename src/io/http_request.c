@@ -201,6 +201,7 @@ const char *http_request_read_target(struct http_request *request)
     if (str_find_byte(target, '#') >= 0) {
         return "a fragment in the request target";
     }
+    request->query = STR("");
     if (request->method == HTTP_OPTIONS && str_equal(target, STR("*"))) {
         request->raw_path = target;
         request->path = target;
@@ -208,7 +209,9 @@ const char *http_request_read_target(struct http_request *request)
     }
     target = target_skip_authority(target);
     i64 mark = str_find_byte(target, '?');
-    request->query = mark < 0 ? (str){"", 0} : str_slice(target, (size_t)mark + 1, target.size);
+    if (mark >= 0) {
+        request->query = str_slice(target, (size_t)mark + 1, target.size);
+    }
     request->raw_path = mark < 0 ? target : str_slice(target, 0, (size_t)mark);
     if (request->raw_path.size == 0) {
         request->raw_path = STR("/");
