@@ -28,7 +28,7 @@ def main(profile: str, sent: str) -> int:
     print(f"DuckDB> {query}")
     count, ids, strongest = con.execute(query).fetchone()
     print(f"  {count} earthquakes, {ids} different ids, the strongest of magnitude {strongest}")
-    query = "SELECT at, mag, place, __ingest_ts FROM dev.quakes.week ORDER BY mag DESC LIMIT 3"
+    query = "SELECT happened_at, mag, place, __ingest_ts FROM dev.quakes.week ORDER BY mag DESC LIMIT 3"
     print(f"DuckDB> {query}")
     for row in con.execute(query).fetchall():
         print("  ", *row, sep="  ")
