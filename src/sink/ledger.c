@@ -132,6 +132,8 @@ struct sink_lease {
     str holder;
 };
 
+/* A lease that ends later than one taken now would was taken before the clock was set back: whoever took it
+ * may be long gone. */
 static err take_lease_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct sink_lease *lease = context;
@@ -139,7 +141,8 @@ static err take_lease_body(struct db_tx *tx, void *context, struct error *error)
     i64 changes = 0;
     TRY(sql_change(tx, error, &changes,
                    "UPDATE sink SET lease_holder = ?2, lease_until = ?3 WHERE id = ?1 AND "
-                   "(lease_holder IS NULL OR lease_holder = ?2 OR lease_until < ?4)",
+                   "(lease_holder IS NULL OR lease_holder = ?2 OR lease_until < ?4 OR "
+                   "lease_until > ?3)",
                    DB_T(lease->sink_id), DB_T(lease->holder),
                    DB_N(now + SINK_LEASE_SECONDS * TIME_SECOND_US), DB_N(now)));
     if (changes == 0) {
