@@ -29,7 +29,7 @@ struct db_value {
 #define DB_N(value) ((struct db_value){DB_I64, (i64)(value), {NULL, 0}})
 #define DB_T(value) ((struct db_value){DB_TEXT, 0, (value)})
 #define DB_B(value) ((struct db_value){DB_BLOB, 0, (value)})
-#define DB_NIL ((struct db_value){DB_NULL, 0, {NULL, 0}})
+#define DB_NIL      ((struct db_value){DB_NULL, 0, {NULL, 0}})
 
 struct db_rows {
     struct db_value *values; /* row-major */
@@ -65,18 +65,19 @@ MUST_USE err db_query(struct db_tx *tx, struct arena *arena, const char *sql,
                       const struct db_value *values, size_t count, struct db_rows *out_rows,
                       struct error *error);
 /* Calls with literal values: db_run(tx, error, "UPDATE …", DB_N(1), DB_T(name)). */
-#define db_run(tx, error, sql, ...)                                            \
-    db_exec((tx), (sql), (const struct db_value[]){__VA_ARGS__},               \
-            sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value), NULL, (error))
+#define db_run(tx, error, sql, ...)                                                                \
+    db_exec((tx), (sql), (const struct db_value[]){__VA_ARGS__},                                   \
+            sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value), NULL,        \
+            (error))
 /* One time for the whole transaction: the ledger's clock, the only one in any rule. */
 instant db_now(struct db_tx *tx);
 const struct db_value *db_at(const struct db_rows *rows, size_t row, size_t column);
-i64 db_number(const struct db_rows *rows, size_t row, size_t column);  /* 0 for NULL */
-str db_text(const struct db_rows *rows, size_t row, size_t column);    /* data NULL for NULL */
+i64 db_number(const struct db_rows *rows, size_t row, size_t column); /* 0 for NULL */
+str db_text(const struct db_rows *rows, size_t row, size_t column);   /* data NULL for NULL */
 
 /* Opens or makes the file. `path` ":memory:" is a private database without threads, for tests. */
-MUST_USE err db_open_sqlite(struct arena *arena, str path, const struct seam *seam, struct db *out_db,
-                            struct error *error);
+MUST_USE err db_open_sqlite(struct arena *arena, str path, const struct seam *seam,
+                            struct db *out_db, struct error *error);
 /* A consistent copy of the database as a new file, while running. */
 MUST_USE err db_backup(const struct db *db, str path, struct error *error);
 void db_close(struct db *db);
