@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 /* Bytes that could steer a terminal do not reach it. */
-static void say(const char *prefix, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void say(const char *prefix, const char *format,
+                                                      va_list arguments)
 {
     char text[2048];
     (void)vsnprintf(text, sizeof(text), format, arguments);
