@@ -14,6 +14,9 @@ void process_hold_signals(void);
 /* Waits up to so long for a stop signal; true when one came. */
 bool process_signalled(i64 timeout_us);
 
+/* Leaves at once, whatever other threads do: being killed is a supported way to stop. */
+_Noreturn void process_leave(int code);
+
 void process_say(str text);                       /* to stdout, whole */
 void process_complain(const struct error *error); /* to stderr: the message and the hint */
 

@@ -291,15 +291,15 @@ static void close_parts(struct server *server)
 }
 
 /* Readiness turns first, then the listener closes, then what is under way ends. A second signal
- * ends the process at once: being killed is a supported way to stop. */
-static int stop(struct server *server)
+ * ends the process at once. */
+static void stop(struct server *server)
 {
     i64 linger_us = config_number(server->config, CONFIG_SERVER_LINGER_SECONDS) * TIME_SECOND_US;
     i64 finish_us = config_number(server->config, CONFIG_SERVER_FINISH_SECONDS) * TIME_SECOND_US;
     log_event(LOG_INFO, "stopping", LOG_S("data", server->service.data_directory));
     atomic_store(&server->service.draining, true);
     if (linger_us > 0 && process_signalled(linger_us)) {
-        return 0;
+        process_leave(0);
     }
     intake_refuse(server->service.intake, ERROR_DRAINING);
     http_server_drain(server->http);
@@ -307,11 +307,10 @@ static int stop(struct server *server)
         http_server_drain(server->internal);
     }
     if (!wait_for_requests(server, finish_us)) {
-        return 0;
+        process_leave(0);
     }
     close_parts(server);
-    log_event(LOG_INFO, "stopped", LOG_S("data", STR("")));
-    return 0;
+    log_event(LOG_INFO, "stopped", LOG_S("data", server->service.data_directory));
 }
 
 /* ---- the commands ---- */
@@ -363,7 +362,8 @@ static int serve(const struct config_source *source, enum mode mode)
         return fail(server, result, &error);
     }
     run(server);
-    return stop(server);
+    stop(server);
+    return 0;
 }
 
 int serve_dev(const struct config_source *source)
