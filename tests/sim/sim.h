@@ -67,8 +67,9 @@ struct sim_config {
     i32 intakes_max;
     i32 rollers_max;
     i32 batches_max;
-    const u64 *suppressed; /* faults left out, by their identity */
-    size_t suppressed_count;
+    const u64 *only; /* NULL: any fault may strike; else these alone, by their identity */
+    size_t only_count;
+    i32 planted; /* the fault that is switched on in the product; 0: none */
     bool trace;
 };
 
@@ -296,6 +297,7 @@ void sim_wake(struct actor *actor);
 void sim_later(i64 delay_us, void (*happen)(void *argument), void *argument);
 bool sim_dead(void); /* the present actor's process has ended */
 void sim_kill(struct sim_process *process);
+void sim_thaw(struct sim_process *process);
 void sim_scheduler(i64 until);
 /* All processes die; their actors run out. */
 void sim_finish_actors(void);
@@ -324,9 +326,11 @@ err sim_catalog_open(void);
 
 /* ---- sim_table: what stands in the tables ---- */
 
-/* After every change: new versions and snapshots are taken into the model, and judged. */
-void sim_table_observe(void);
+/* After every change: new versions and snapshots are taken into the model, and judged. `after`: what a
+ * commit has just answered, or NULL. */
+void sim_table_observe(const struct table *after);
 void sim_table_check_final(void);
+bool sim_table_broken(str uuid);
 /* Rows of the snapshot that is main's, in the arena. */
 size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows);
 /* Rows of the model that a file's bytes name; each at most once. Returns how many. */
@@ -336,6 +340,7 @@ size_t sim_rows_in(str bytes, u16 *out_rows, size_t max);
 
 void sim_process_start(enum sim_role role, i32 slot, i32 incarnation);
 void sim_node_open(struct sim_process *process);
+bool sim_node_idle(const struct sim_process *process); /* no request is open */
 void sim_roller_open(struct sim_process *process);
 struct roll_env sim_roll_env(struct sim_process *process, const char *holder);
 void sim_process_died(struct sim_process *process); /* it is started again some time */
@@ -374,6 +379,8 @@ void sim_check_put(str key, str body);
 void sim_check_final(void);
 
 /* ---- a run ---- */
+
+const char *sim_part_name(enum sim_part part);
 
 void sim_run(const struct sim_config *config, struct sim_result *result);
 bool sim_part(enum sim_part part);

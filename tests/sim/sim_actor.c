@@ -275,6 +275,24 @@ void sim_wake(struct actor *actor)
     event_push((struct sim_event){.at = sim->now, .actor = actor, .token = actor->token});
 }
 
+/* Those that sleep look at the time again. */
+static void wake_all(const struct sim_process *process)
+{
+    for (struct actor *actor = sim->actors; actor != NULL; actor = actor->next) {
+        if (actor->process == process && !actor->done && actor != sim->current) {
+            sim_wake(actor);
+        }
+    }
+}
+
+void sim_thaw(struct sim_process *process)
+{
+    if (process->frozen_until > sim->now) {
+        process->frozen_until = 0;
+        wake_all(process);
+    }
+}
+
 void sim_kill(struct sim_process *process)
 {
     if (process->dead) {
@@ -282,11 +300,7 @@ void sim_kill(struct sim_process *process)
     }
     process->dead = true;
     process->frozen_until = 0;
-    for (struct actor *actor = sim->actors; actor != NULL; actor = actor->next) {
-        if (actor->process == process && !actor->done && actor != sim->current) {
-            sim_wake(actor);
-        }
-    }
+    wake_all(process);
     if (!sim->stopping) {
         sim_process_died(process);
     }

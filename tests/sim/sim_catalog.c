@@ -79,7 +79,7 @@ static err commit_now(struct arena *arena, struct table_name name, const json_t 
                       struct table *out_after, struct error *error)
 {
     TRY(catalog_commit(&sim->catalog, arena, name, request, out_after, error));
-    sim_table_observe();
+    sim_table_observe(out_after);
     return OK;
 }
 

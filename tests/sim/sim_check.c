@@ -331,15 +331,7 @@ static struct verdict judge_row(struct arena *arena, const struct sim_batch *bat
         return verdict;
     }
     verdict.state = db_number(rows, 0, 0);
-    bool broken = false;
-    bool found = false;
-    for (i32 i = 0; i < sim->table_count; i++) {
-        if (str_equal(str_from(sim->tables[i].uuid), db_text(rows, 0, 4))) {
-            found = true;
-            broken = sim->tables[i].touched || sim->tables[i].gone;
-        }
-    }
-    verdict.may_wait = broken || !found;
+    verdict.may_wait = sim_table_broken(db_text(rows, 0, 4));
     if (verdict.state <= BATCH_PLANNED && !verdict.may_wait) {
         sim_violate("I29", "batch %s is stuck in state %lld, held %lld (%.*s); its sink's state is "
                            "%lld %.*s",

@@ -9,14 +9,14 @@ static const char *const NAMES[SIM_FAULT_COUNT] = {
     "stale", "partial", "slow", "freezes", "dies before", "dies after",
 };
 
-static bool suppressed(u64 identity)
+static bool left_out(u64 identity)
 {
-    for (size_t i = 0; i < sim->config->suppressed_count; i++) {
-        if (sim->config->suppressed[i] == identity) {
-            return true;
+    for (size_t i = 0; i < sim->config->only_count; i++) {
+        if (sim->config->only[i] == identity) {
+            return false;
         }
     }
-    return false;
+    return sim->config->only != NULL;
 }
 
 /* Which of a class strikes is drawn from the same number, so that a call's fate is one draw. */
@@ -61,7 +61,7 @@ static enum sim_fault draw_fault(const struct actor *actor, u64 call, u32 allowe
     u64 identity = sim_hash(7, actor->id, call);
     bool may = ((allowed | always) & SIM_ALLOW(fault)) != 0 &&
                (sim->config->faults_off & SIM_ALLOW(fault)) == 0;
-    if (fault == SIM_FAULT_NONE || !may || suppressed(identity)) {
+    if (fault == SIM_FAULT_NONE || !may || left_out(identity)) {
         return SIM_FAULT_NONE;
     }
     if (sim->result->fault_count < SIM_FAULTS_MAX) {
@@ -105,7 +105,10 @@ enum sim_fault sim_strike(u32 allowed, const char *what, str about)
     if (sim_dead() || sim->stopping) {
         return SIM_FAULT_DIE_BEFORE;
     }
-    if (fault != SIM_FAULT_NONE || sim->config->trace) {
+    bool told = fault != SIM_FAULT_NONE || strcmp(what, "catalog: commit") == 0 ||
+                strcmp(what, "catalog: load") == 0 || strcmp(what, "store: put") == 0 ||
+                strcmp(what, "store: remove") == 0;
+    if (sim->config->trace && told) {
         sim_trace("%s %.*s%s%s", what, STR_ARG(about), fault == SIM_FAULT_NONE ? "" : "   !! ",
                   NAMES[fault]);
     }

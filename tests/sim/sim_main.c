@@ -1,32 +1,332 @@
-#include "sim.h"
+#include "sim_main.h"
 
 #include "base/assert.h"
 #include "base/log.h"
 
 #include <malloc.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* lhbox_sim run     [--from=N] [--count=N] [--jobs=N] [--planted=N]   many schedules; fails if one fails
+ * lhbox_sim planted [--count=N] [--jobs=N]                            every planted fault must be found
+ * lhbox_sim replay SEED [what `run` printed]                          one schedule, told step by step
+ * lhbox_sim reduce SEED [...]                                         the least that still fails */
+
+enum { JOBS_MAX = 16, FAILURES_MAX = 64, CHUNK = 16, SECONDS_MAX = 120 };
+
+struct failure {
+    u64 seed;
+    struct sim_violation violation;
+};
+
+/* Between the workers. */
+struct shared {
+    atomic_ullong next;
+    atomic_ullong done;
+    atomic_ullong steps;
+    atomic_ullong batches;
+    atomic_ullong acknowledged;
+    atomic_ullong commits;
+    atomic_uint failure_count;
+    atomic_bool enough;
+    u64 current[JOBS_MAX];
+    struct failure failures[FAILURES_MAX];
+};
+
+struct options {
+    u64 from;
+    u64 count;
+    i32 jobs;
+    u32 failures_max;
+    struct sim_config config;
+    u64 only[SIM_FAULTS_MAX];
+};
+
+static void note_failure(struct shared *shared, const struct options *options, u64 seed,
+                         const struct sim_violation *violation)
+{
+    u32 index = atomic_fetch_add(&shared->failure_count, 1);
+    if (index < FAILURES_MAX) {
+        shared->failures[index] = (struct failure){seed, *violation};
+    }
+    if (index + 1 >= options->failures_max) {
+        atomic_store(&shared->enough, true);
+    }
+}
+
+static void work(struct shared *shared, const struct options *options, i32 job)
+{
+    static struct sim_result result;
+    struct sim_config config = options->config;
+    u64 end = options->from + options->count;
+    for (;;) {
+        u64 from = atomic_fetch_add(&shared->next, CHUNK);
+        for (u64 seed = from; seed < from + CHUNK; seed++) {
+            if (seed >= end || atomic_load(&shared->enough)) {
+                sim_actors_free();
+                return;
+            }
+            config.seed = seed;
+            shared->current[job] = seed;
+            (void)alarm(SECONDS_MAX);
+            sim_run(&config, &result);
+            (void)alarm(0);
+            atomic_fetch_add(&shared->done, 1);
+            atomic_fetch_add(&shared->steps, (u64)result.steps);
+            atomic_fetch_add(&shared->batches, (u64)result.batches);
+            atomic_fetch_add(&shared->acknowledged, (u64)result.acknowledged);
+            atomic_fetch_add(&shared->commits, (u64)result.commits);
+            if (result.failed) {
+                note_failure(shared, options, seed, &result.violation);
+            }
+        }
+    }
+}
+
+static pid_t start_worker(struct shared *shared, const struct options *options, i32 job)
+{
+    (void)fflush(NULL);
+    pid_t child = fork();
+    assert(child >= 0);
+    if (child == 0) {
+        work(shared, options, job);
+        (void)fflush(NULL);
+        _exit(0);
+    }
+    return child;
+}
+
+/* A worker that was killed takes its chunk's rest with it; a new one goes on behind. */
+static void await_workers(struct shared *shared, const struct options *options, pid_t *workers)
+{
+    i32 running = options->jobs;
+    while (running > 0) {
+        int status = 0;
+        pid_t ended = waitpid(-1, &status, 0);
+        assert(ended > 0);
+        i32 job = 0;
+        while (job < options->jobs && workers[job] != ended) {
+            job++;
+        }
+        if (job == options->jobs) {
+            continue;
+        }
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+            running--;
+            continue;
+        }
+        struct sim_violation crash = {.rule = "crash"};
+        (void)snprintf(crash.text, sizeof(crash.text), "the process ended by signal %d",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        note_failure(shared, options, shared->current[job], &crash);
+        workers[job] = start_worker(shared, options, job);
+    }
+}
+
+static struct shared *run_many(const struct options *options)
+{
+    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert(shared != MAP_FAILED);
+    pid_t workers[JOBS_MAX] = {0};
+    atomic_store(&shared->next, options->from);
+    for (i32 i = 0; i < options->jobs; i++) {
+        workers[i] = start_worker(shared, options, i);
+    }
+    await_workers(shared, options, workers);
+    return shared;
+}
+
+/* ---- telling ---- */
+
+static void tell_failure(const struct options *options, const struct failure *failure)
+{
+    struct sim_config config = options->config;
+    config.seed = failure->seed;
+    (void)printf("FAILED seed %llu: %s: %s\n", (unsigned long long)failure->seed,
+                 failure->violation.rule, failure->violation.text);
+    sim_print_command(&config);
+}
+
+static void tell_least(const struct options *options, const struct failure *failure)
+{
+    static u64 only[SIM_FAULTS_MAX];
+    static struct sim_result result;
+    struct sim_config config = options->config;
+    config.seed = failure->seed;
+    sim_minimise(&config, failure->violation.rule, only);
+    (void)printf("The least of seed %llu that still breaks %s:\n",
+                 (unsigned long long)failure->seed, failure->violation.rule);
+    sim_print_command(&config);
+    config.trace = true;
+    sim_try(&config, &result);
+}
+
+static void tell_numbers(const struct shared *shared, const struct options *options, i64 began_us)
+{
+    double seconds = (double)(seam_monotonic_us(seam_system()) - began_us) / 1e6;
+    u64 done = atomic_load(&shared->done);
+    (void)printf("%llu schedules in %.1f s on %d processes: %.0f a second each; %llu steps, %llu "
+                 "batches, %llu acknowledged, %llu snapshots; %u failed\n",
+                 (unsigned long long)done, seconds, options->jobs,
+                 (double)done / seconds / options->jobs,
+                 (unsigned long long)atomic_load(&shared->steps),
+                 (unsigned long long)atomic_load(&shared->batches),
+                 (unsigned long long)atomic_load(&shared->acknowledged),
+                 (unsigned long long)atomic_load(&shared->commits),
+                 atomic_load(&shared->failure_count));
+}
+
+static int command_run(const struct options *options)
+{
+    i64 began = seam_monotonic_us(seam_system());
+    struct shared *shared = run_many(options);
+    u32 failures = atomic_load(&shared->failure_count);
+    for (u32 i = 0; i < failures && i < FAILURES_MAX; i++) {
+        tell_failure(options, &shared->failures[i]);
+    }
+    tell_numbers(shared, options, began);
+    if (failures > 0) {
+        tell_least(options, &shared->failures[0]);
+    }
+    return failures > 0 ? 1 : 0;
+}
+
+static int command_replay(const struct options *options)
+{
+    static struct sim_result result;
+    struct sim_config config = options->config;
+    config.seed = options->from;
+    config.trace = true;
+    sim_try(&config, &result);
+    if (result.failed) {
+        (void)printf("FAILED seed %llu: %s: %s\n", (unsigned long long)config.seed,
+                     result.violation.rule, result.violation.text);
+    } else {
+        (void)printf("seed %llu: nothing is wrong\n", (unsigned long long)config.seed);
+    }
+    return result.failed ? 1 : 0;
+}
+
+static int command_reduce(const struct options *options)
+{
+    static struct sim_result result;
+    struct sim_config config = options->config;
+    config.seed = options->from;
+    sim_try(&config, &result);
+    if (!result.failed) {
+        (void)printf("seed %llu: nothing is wrong\n", (unsigned long long)config.seed);
+        return 0;
+    }
+    const struct failure failure = {config.seed, result.violation};
+    tell_least(options, &failure);
+    return 1;
+}
+
+/* ---- options ---- */
+
+static bool number_option(str argument, const char *name, u64 *out_value)
+{
+    str prefix = str_from(name);
+    if (!str_starts(argument, prefix)) {
+        return false;
+    }
+    *out_value = strtoull(argument.data + prefix.size, NULL, 10);
+    return true;
+}
+
+static bool limit_option(str argument, const char *name, i32 *out_limit)
+{
+    u64 value = 0;
+    if (!number_option(argument, name, &value)) {
+        return false;
+    }
+    *out_limit = (i32)value;
+    return true;
+}
+
+static bool part_option(str argument, struct sim_config *config)
+{
+    str prefix = STR("--without=");
+    str name = str_slice(argument, prefix.size, argument.size);
+    for (i32 i = 0; i < SIM_PART_COUNT && str_starts(argument, prefix); i++) {
+        if (str_equal(name, str_from(sim_part_name((enum sim_part)i)))) {
+            config->parts_off |= 1U << i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool only_option(str argument, struct options *options)
+{
+    if (!str_starts(argument, STR("--only="))) {
+        return false;
+    }
+    options->config.only = options->only;
+    if (!str_equal(argument, STR("--only=none")) &&
+        options->config.only_count < SIM_FAULTS_MAX) {
+        options->only[options->config.only_count++] = strtoull(argument.data + 7, NULL, 16);
+    }
+    return true;
+}
+
+static bool take_option(str argument, struct options *options)
+{
+    u64 most = options->failures_max;
+    bool failures = number_option(argument, "--failures=", &most);
+    options->failures_max = (u32)most;
+    return failures || number_option(argument, "--from=", &options->from) ||
+           number_option(argument, "--count=", &options->count) ||
+           limit_option(argument, "--jobs=", &options->jobs) ||
+           limit_option(argument, "--planted=", &options->config.planted) ||
+           limit_option(argument, "--batches=", &options->config.batches_max) ||
+           limit_option(argument, "--producers=", &options->config.producers_max) ||
+           limit_option(argument, "--rollers=", &options->config.rollers_max) ||
+           limit_option(argument, "--intakes=", &options->config.intakes_max) ||
+           part_option(argument, &options->config) || only_option(argument, options);
+}
 
 int main(int argc, char **argv)
 {
+    static struct options options = {
+        .from = 1,
+        .count = 20000,
+        .jobs = 2,
+        .failures_max = 5,
+        .config = {.producers_max = -1, .intakes_max = -1, .rollers_max = -1, .batches_max = -1},
+    };
     (void)mallopt(M_MMAP_THRESHOLD, 64 * MIB);
+    (void)mallopt(M_MXFAST, 0);
     (void)mallopt(M_TRIM_THRESHOLD, 256 * MIB);
     log_init(seam_system(), (enum log_level)(LOG_ERROR + 1));
-    u64 from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    u64 count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    bool trace = argc > 3;
-    i64 steps = 0, commits = 0, acks = 0;
-    for (u64 seed = from; seed < from + count; seed++) {
-        struct sim_config config = {.seed = seed, .producers_max = -1, .intakes_max = -1, .rollers_max = -1, .batches_max = -1, .trace = trace};
-        static struct sim_result result;
-        sim_run(&config, &result);
-        steps += result.steps; commits += result.commits; acks += result.acknowledged;
-        if (result.failed) {
-            printf("seed %llu: %s: %s\n", (unsigned long long)seed, result.violation.rule, result.violation.text);
+    str command = argc > 1 ? str_from(argv[1]) : STR("");
+    for (int i = 2; i < argc; i++) {
+        i64 seed = 0;
+        if (str_to_i64(str_from(argv[i]), &seed)) {
+            options.from = (u64)seed;
+        } else if (!take_option(str_from(argv[i]), &options)) {
+            (void)fprintf(stderr, "lhbox_sim: %s is not known\n", argv[i]);
+            return 2;
         }
     }
-    printf("steps %lld commits %lld acks %lld\n", (long long)steps, (long long)commits, (long long)acks);
-    return 0;
+    if (options.jobs < 1 || options.jobs > JOBS_MAX) {
+        options.jobs = 1;
+    }
+    if (str_equal(command, STR("run"))) {
+        return command_run(&options);
+    }
+    if (str_equal(command, STR("replay"))) {
+        return command_replay(&options);
+    }
+    if (str_equal(command, STR("reduce"))) {
+        return command_reduce(&options);
+    }
+    (void)fprintf(stderr, "usage: lhbox_sim run|replay|reduce …\n");
+    return 2;
 }

@@ -195,3 +195,8 @@ void sim_node_open(struct sim_process *process)
     node->groups = (struct intake_groups){.options = &node->options};
     process->node = node;
 }
+
+bool sim_node_idle(const struct sim_process *process)
+{
+    return process->node->open == 0;
+}

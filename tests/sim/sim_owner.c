@@ -53,16 +53,17 @@ void sim_make_table(i32 slot)
     json_t *fields = json_pack(
         "[{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s}]", "id", 1, "name", "rid",
         "required", 0, "type", "string", "id", 2, "name", "n", "required", 0, "type", "int", "id", 3,
-        "name", "p", "required", 0, "type", "int");
+        "name", "p", "required", 0, "type", "date");
     AUTO_JSON *request = json_pack(
         "{s:s, s:{s:s, s:i, s:o}, s:{s:s, s:s}}", "name", table->name, "schema", "type", "struct",
         "schema-id", 0, "fields", fields, "properties", "write.parquet.compression-codec",
-        "uncompressed", "format-version", drawn % 3 == 0 ? "3" : "2");
+        "uncompressed", "format-version",
+        table->partitioned || drawn % 3 == 0 ? "3" : "2");
     if (table->partitioned) {
         document_set(request, "partition-spec",
                      json_pack("{s:i, s:[{s:i, s:i, s:s, s:s}]}", "spec-id", 0, "fields",
-                               "source-id", 3, "field-id", 1000, "name", "p", "transform",
-                               "identity"));
+                               "source-id", 3, "field-id", 1000, "name", "p_day", "transform",
+                               "day"));
     }
     struct table made = {0};
     struct error error = {0};
@@ -75,7 +76,7 @@ void sim_make_table(i32 slot)
     memcpy(table->uuid, uuid.data, ID_UUID_SIZE);
     table_close(&made);
     sim->table_count++;
-    sim_table_observe();
+    sim_table_observe(NULL);
 }
 
 static bool load(struct arena *arena, i32 slot, struct sim_table **out_table,
@@ -95,7 +96,7 @@ static err commit(struct arena *arena, const struct sim_table *table, const json
     if (result != OK) {
         sim_trace("    refused: %s", error.message);
     }
-    sim_table_observe();
+    sim_table_observe(result == OK ? &after : NULL);
     return result;
 }
 
@@ -592,7 +593,7 @@ static void run_part(struct actor *actor)
 {
     enum sim_part part = (enum sim_part)(intptr_t)actor->argument;
     bool rare = part == SIM_UNSETTER || part == SIM_DROPPER || part == SIM_DELETER;
-    i64 times = rare ? 1 : sim_between(1, 12);
+    i64 times = rare ? 1 : sim_between(1, 5);
     for (i64 i = 0; i < times && !sim->stopping; i++) {
         sim_wait((i64)sim_below((u64)(num_max_i64(sim->horizon - sim->now, 0) / (times - i) + 1)));
         if (!sim->stopping && sim->faults) {

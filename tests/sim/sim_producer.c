@@ -54,15 +54,15 @@ static str body_of(struct arena *arena, i32 index, i32 generation)
         enum sim_row kind = batch->rows[i];
         switch (kind) {
         case SIM_ROW_GOOD:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":%d,\"p\":%d}", index, i,
-                           i, index % 2);
+            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":%d,\"p\":\"2026-01-0%d\"}", index, i,
+                           i, 1 + index % 2);
             break;
         case SIM_ROW_BAD:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":\"x\",\"p\":1}", index,
+            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":\"x\",\"p\":\"2026-01-01\"}", index,
                            i);
             break;
         case SIM_ROW_NARROW:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":3000000000,\"p\":1}",
+            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":3000000000,\"p\":\"2026-01-01\"}",
                            index, i);
             break;
         case SIM_ROW_REFUSED:
@@ -250,7 +250,7 @@ static void send_batch(i32 index)
 
 static void run_producer(struct actor *actor)
 {
-    i64 wanted = sim_between(2, 8);
+    i64 wanted = sim_between(1, 4);
     (void)actor;
     for (i64 i = 0; i < wanted && !sim->stopping; i++) {
         i64 left = num_max_i64(sim->horizon - sim->now, 1);
@@ -270,7 +270,7 @@ static void run_producer(struct actor *actor)
 void sim_start_producers(void)
 {
     u64 drawn = sim_hash(sim->config->seed ^ 0x9d, 0, 0);
-    i32 count = 1 + (i32)(drawn % 4);
+    i32 count = 1 + (i32)(drawn % 3);
     if (sim->config->producers_max >= 0) {
         count = (i32)num_min_i64(count, sim->config->producers_max);
     }

@@ -84,9 +84,9 @@ static void run_roller(struct actor *actor)
     i64 swept_at = sim->now;
     while (!sim_dead() && !sim->stopping) {
         sim_wait(sim->tick_us / 2 + (i64)sim_below((u64)sim->tick_us));
-        bool sweeping = sim->now - swept_at >= SIM_HOUR;
+        bool sweeping = sim->now - swept_at >= num_max_i64(SIM_HOUR, 4 * sim->tick_us);
         tick(&env, sweeping);
-        if (sweeping || sim_below(4) == 0) {
+        if (sweeping || sim_below(6) == 0) {
             sweep_all(process, &env, &running_was);
         }
         swept_at = sweeping ? sim->now : swept_at;

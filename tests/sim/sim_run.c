@@ -7,6 +7,15 @@
 /* One schedule: a hostile part, in which everything goes wrong, and a quiet end, in which all must come
  * right. */
 
+const char *sim_part_name(enum sim_part part)
+{
+    static const char *const names[SIM_PART_COUNT] = {
+        "foreign", "compactor", "expirer", "rollback", "unsetter", "renamer", "dropper", "alterer",
+        "patcher", "deleter",   "clocks",  "freezes",  "deaths",   "replays", "growth",  "rejects",
+    };
+    return names[part];
+}
+
 bool sim_part(enum sim_part part)
 {
     static const u32 odds[SIM_PART_COUNT] = {
@@ -46,7 +55,7 @@ static void draw_parameters(void)
     static const i64 roll_seconds[] = {30, 60, 300, 3600};
     sim->horizon = hours[a % 4] * SIM_HOUR;
     sim->roll_seconds = roll_seconds[(a >> 4) % 4];
-    sim->tick_us = num_max_i64(10 * TIME_SECOND_US, sim->horizon / 150);
+    sim->tick_us = num_max_i64(10 * TIME_SECOND_US, sim->horizon / 50);
     sim->p_fail = intensity(a >> 8, 300, 3000);
     sim->p_unknown = intensity(a >> 12, 600, 12000);
     sim->p_read = intensity(a >> 16, 300, 3000);
@@ -92,28 +101,47 @@ static void open_world(void)
 /* ---- the quiet end ---- */
 
 struct left {
-    i64 waiting;
+    struct arena *arena;
+    struct db_rows rows;
 };
 
 static err left_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct left *left = context;
-    AUTO_ARENA struct arena *arena = arena_create(64 * KIB);
-    struct db_rows rows = {0};
-    TRY(db_query(tx, arena,
-                 "SELECT (SELECT count(*) FROM batch WHERE state <= 1) + (SELECT count(*) FROM plan "
-                 "WHERE state <= 2) + (SELECT count(*) FROM sink WHERE state = 3)",
-                 NULL, 0, &rows, error));
-    left->waiting = db_number(&rows, 0, 0);
-    return OK;
+    return db_query(tx, left->arena,
+                    "SELECT s.table_uuid, s.state = 3 OR EXISTS (SELECT 1 FROM batch b WHERE b.sink = "
+                    "s.id AND b.state <= 1) OR EXISTS (SELECT 1 FROM plan p WHERE p.sink = s.id AND "
+                    "p.state <= 2) FROM sink s",
+                    NULL, 0, &left->rows, error);
+}
+
+/* The owner took the table or its property away: its sink may wait for ever. */
+bool sim_table_broken(str uuid)
+{
+    for (i32 i = 0; i < sim->table_count; i++) {
+        if (str_equal(str_from(sim->tables[i].uuid), uuid)) {
+            return sim->tables[i].touched || sim->tables[i].gone;
+        }
+    }
+    return true;
 }
 
 static bool is_settled(void)
 {
-    struct left left = {0};
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct left left = {.arena = sim->scratch};
     err read = db_read(&sim->raw_db, left_body, &left, NULL);
     assert(read == OK);
-    return left.waiting == 0;
+    bool settled = true;
+    for (size_t i = 0; i < left.rows.row_count; i++) {
+        bool waits = db_number(&left.rows, i, 1) != 0;
+        settled = settled && (!waits || sim_table_broken(db_text(&left.rows, i, 0)));
+    }
+    arena_reset_to(sim->scratch, mark);
+    for (i32 i = 0; i < sim->intake_count; i++) {
+        settled = settled && sim_node_idle(sim->intakes[i]);
+    }
+    return settled;
 }
 
 static void ask_rolls(void)
@@ -128,12 +156,12 @@ static void ask_rolls(void)
 
 static void quiet_end(void)
 {
-    enum { ROUNDS = 60, ASK_FROM = 6, HELD_FROM = 20 };
+    enum { ROUNDS = 60, ASK_FROM = 6, HELD_FROM = 30 };
     sim->faults = false;
-    sim->tick_us = 20 * TIME_SECOND_US;
+    sim->tick_us = 60 * TIME_SECOND_US;
     sim_trace("== faults are over");
     for (size_t i = 0; i < sim->process_count; i++) {
-        sim->processes[i]->frozen_until = 0;
+        sim_thaw(sim->processes[i]);
     }
     sim_scheduler(num_max_i64(sim->now, sim->next_late) + 60 * TIME_SECOND_US);
     for (int round = 0; round < ROUNDS && !sim->stopping && !is_settled(); round++) {
@@ -144,8 +172,8 @@ static void quiet_end(void)
         if (asks) {
             ask_rolls();
         }
-        i64 step = round < HELD_FROM ? 2 * 60 * TIME_SECOND_US + sim->roll_seconds * 250000
-                                     : 20 * 60 * TIME_SECOND_US;
+        i64 step = round < HELD_FROM ? 3 * 60 * TIME_SECOND_US + sim->roll_seconds * 250000
+                                     : 15 * 60 * TIME_SECOND_US;
         sim_scheduler(sim->now + step);
     }
     i64 commits = sim->result->commits;

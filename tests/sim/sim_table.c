@@ -233,15 +233,17 @@ static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
 
 /* ---- versions ---- */
 
-static void take_version(struct sim_table *table, str location)
+static void take_version(struct sim_table *table, str location, const struct metadata *metadata)
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
-    AUTO_METADATA struct metadata *metadata = NULL;
+    AUTO_METADATA struct metadata *read = NULL;
     table->pointer = str_copy(sim->arena, location);
-    if (metadata_file_read(&sim->raw_locations, location, &metadata, NULL) != OK) {
+    if (metadata == NULL &&
+        metadata_file_read(&sim->raw_locations, location, &read, NULL) != OK) {
         sim_violate("pointer", "the metadata file %.*s cannot be read", STR_ARG(location));
         return;
     }
+    metadata = metadata == NULL ? read : metadata;
     str property = metadata_property(metadata, METADATA_ROLL_PROPERTY);
     sim_trace("  == %s is at version %.12s, roll = %.*s", table->name,
               location.data + str_find_last_byte(location, '/') + 1,
@@ -269,7 +271,8 @@ static err pointers_body(struct db_tx *tx, void *context, struct error *error)
                     0, &pointers->rows, error);
 }
 
-void sim_table_observe(void)
+/* `after`: what a commit has just answered, or NULL. */
+void sim_table_observe(const struct table *after)
 {
     struct arena_mark mark = arena_mark(sim->scratch);
     struct pointers pointers = {.arena = sim->scratch};
@@ -281,7 +284,8 @@ void sim_table_observe(void)
         for (i32 j = 0; j < sim->table_count; j++) {
             struct sim_table *table = &sim->tables[j];
             if (str_equal(str_from(table->uuid), uuid) && !str_equal(table->pointer, location)) {
-                take_version(table, location);
+                bool told = after != NULL && str_equal(after->metadata_location, location);
+                take_version(table, location, told ? after->metadata : NULL);
             }
         }
     }
