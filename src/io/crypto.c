@@ -1,5 +1,5 @@
-/* The low-level SHA256_* calls are deprecated in OpenSSL 3, but only they keep the state in memory of
- * ours: no allocation for each batch, nothing to free when a request is dropped half-way. */
+/* The low-level SHA256_* calls are deprecated in OpenSSL 3, but only they keep the state in memory
+ * of ours: no allocation for each batch, nothing to free when a request is dropped half-way. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "io/crypto.h"

@@ -1,15 +1,16 @@
 /* db: one SQL database behind a seam (SQLite embedded, PostgreSQL scaled out).
  *
  * All work is done inside a function that gets an open transaction. db_transact makes its effect
- * durable before it answers OK; transactions of several threads may share one commit (group commit),
- * each inside its own savepoint, so that one failing undoes itself alone. db_read sees one
+ * durable before it answers OK; transactions of several threads may share one commit (group
+ * commit), each inside its own savepoint, so that one failing undoes itself alone. db_read sees one
  * consistent snapshot and may write nothing. Both block; any thread may call.
  *
  * SQLite: one connection writes and checkpoints, owned by the writer thread (WAL, synchronous=FULL,
- * foreign_keys, trusted_schema=OFF, DEFENSIVE); a small pool of read-only connections serves db_read.
+ * foreign_keys, trusted_schema=OFF, DEFENSIVE); a small pool of read-only connections serves
+ * db_read.
  *
- * SQL uses ?1, ?2 … and only what SQLite and PostgreSQL both take. Values are bound, never printed into
- * the text. */
+ * SQL uses ?1, ?2 … and only what SQLite and PostgreSQL both take. Values are bound, never printed
+ * into the text. */
 #ifndef LHBOX_IO_DB_H
 #define LHBOX_IO_DB_H
 

@@ -47,8 +47,8 @@ struct sqlite_db {
 
 /* ---- the writer's group ---- */
 
-/* A savepoint each: what fails is undone alone. Returns false when the whole transaction is gone, as
- * after a full disk; then nothing of the group was done. */
+/* A savepoint each: what fails is undone alone. Returns false when the whole transaction is gone,
+ * as after a full disk; then nothing of the group was done. */
 static bool job_run(struct sqlite_db *db, struct job *job)
 {
     struct db_tx tx = db_connection_tx(&db->writer, seam_now(db->seam));

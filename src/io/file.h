@@ -1,7 +1,8 @@
 /* file: the few file-system calls lhbox makes outside a store.
  *
  * A failed fsync, fdatasync or close of a durable file is never retried: file_durability_lost() is
- * called, which answers no further request and ends the process with exit code 74 (exactly-once I28). */
+ * called, which answers no further request and ends the process with exit code 74 (exactly-once
+ * I28). */
 #ifndef LHBOX_IO_FILE_H
 #define LHBOX_IO_FILE_H
 
@@ -22,7 +23,8 @@ MUST_USE err file_write_new(str path, str bytes, struct error *error);
 bool file_exists(str path);
 /* True when group or others can read or write it. */
 bool file_is_exposed(str path);
-/* flock(2) on `<directory>/.lock`, kept until the process ends. BUSY when another process has it. */
+/* flock(2) on `<directory>/.lock`, kept until the process ends. BUSY when another process has it.
+ */
 MUST_USE err file_lock_directory(str directory, struct error *error);
 /* Bytes free and bytes in all of the file system that holds `path`. */
 MUST_USE err file_space(str path, i64 *out_free, i64 *out_total, struct error *error);

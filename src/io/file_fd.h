@@ -1,7 +1,7 @@
 /* file_fd: what file and store_dir share below them: whole writes and syncs on open descriptors.
  *
- * The syncs return only when they worked: a failed one is file_durability_lost (exactly-once I28). Any
- * thread. */
+ * The syncs return only when they worked: a failed one is file_durability_lost (exactly-once I28).
+ * Any thread. */
 #ifndef LHBOX_IO_FILE_FD_H
 #define LHBOX_IO_FILE_FD_H
 
@@ -11,7 +11,8 @@
 MUST_USE err file_fd_error(int error_number, const char *what, str path, struct error *error);
 /* All the pieces, whatever the kernel takes at once. */
 MUST_USE err file_fd_write(int fd, const str *pieces, size_t count, str path, struct error *error);
-/* From the start to the end of a regular file into the arena, NUL-terminated. LIMIT past bytes_max. */
+/* From the start to the end of a regular file into the arena, NUL-terminated. LIMIT past bytes_max.
+ */
 MUST_USE err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *out_bytes,
                           struct error *error);
 void file_fd_sync(int fd, str path);

@@ -1,7 +1,8 @@
 /* store: durable objects under keys, behind a seam (local directory, S3, memory).
  *
- * A key is a relative path of parts joined by `/`; empty parts, `.`, `..`, NUL and a leading `/` are
- * refused with INVALID. All calls block; any thread may call. A store is a value: copy it freely.
+ * A key is a relative path of parts joined by `/`; empty parts, `.`, `..`, NUL and a leading `/`
+ * are refused with INVALID. All calls block; any thread may call. A store is a value: copy it
+ * freely.
  *
  * OK from store_put means durable (file and directory fsynced, or PUT confirmed). UNKNOWN means
  * that it may have happened. NOT_FOUND is certain. A put replaces what is there: write every key
@@ -80,9 +81,11 @@ str store_meta_value(const struct store_meta *meta, str name);
 bool store_key_valid(str key);
 
 /* A directory, made when missing (mode 0700), opened once; every name is resolved beneath it
- * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live beside it in `.<directory>.tmp`, or inside in
- * `.tmp` where that is another file system; those of a dead process are removed at open. Metadata is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system
- * has none; sidecars and names beginning with `.` are not listed. The store lives in the arena. */
+ * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live beside it in `.<directory>.tmp`, or
+ * inside in
+ * `.tmp` where that is another file system; those of a dead process are removed at open. Metadata
+ * is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system has none;
+ * sidecars and names beginning with `.` are not listed. The store lives in the arena. */
 MUST_USE err store_open_dir(struct arena *arena, str directory, struct store *out_store,
                             struct error *error);
 /* Objects in memory, for tests and the simulator; thread-safe; bounded by bytes_max. */

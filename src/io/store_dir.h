@@ -22,7 +22,8 @@ struct store_dir {
     _Atomic u64 durable[STORE_DIR_DURABLE_SLOTS];
 };
 
-/* Opens a name beneath the root without following any link; empty: the root itself. -1 and errno. */
+/* Opens a name beneath the root without following any link; empty: the root itself. -1 and errno.
+ */
 int store_dir_open(struct store_dir *dir, str name, int flags);
 err store_dir_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
                    struct store_list *out_list, struct error *error);

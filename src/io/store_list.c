@@ -1,6 +1,6 @@
-/* Walks the directories in byte order of whole keys. A directory is ordered as its name with the slash
- * that follows it in the keys below (`a.b` stands before `a/b`), so that a walk in depth meets the keys
- * in order and can stop at the limit. */
+/* Walks the directories in byte order of whole keys. A directory is ordered as its name with the
+ * slash that follows it in the keys below (`a.b` stands before `a/b`), so that a walk in depth
+ * meets the keys in order and can stop at the limit. */
 #include "io/file_fd.h"
 #include "io/store_dir.h"
 

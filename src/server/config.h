@@ -1,8 +1,10 @@
 /* config: the settings of a process, from file, environment and flags.
  *
- * Later wins: the defaults of config_keys.def, the INI file (--config, else /etc/lhbox/lhbox.conf, else
- * ./lhbox.conf), LHBOX_<SECTION>_<KEY>, flags. A section or key that is not known is an error that names
- * the nearest known one. Secrets are never values here: settings name the files that hold them.
+ * Later wins: the defaults of config_keys.def, the INI file (--config, else /etc/lhbox/lhbox.conf,
+ * else
+ * ./lhbox.conf), LHBOX_<SECTION>_<KEY>, flags. A section or key that is not known is an error that
+ * names the nearest known one. Secrets are never values here: settings name the files that hold
+ * them.
  *
  * Made once at the start, then only read. */
 #ifndef LHBOX_SERVER_CONFIG_H
@@ -25,7 +27,8 @@ struct config {
     str texts[CONFIG_KEY_COUNT];
     i64 numbers[CONFIG_KEY_COUNT];
     bool given[CONFIG_KEY_COUNT]; /* not the default */
-    /* `allowed_locations` of all [catalog NAME] sections: URI prefixes for tables of the embedded catalog. */
+    /* `allowed_locations` of all [catalog NAME] sections: URI prefixes for tables of the embedded
+     * catalog. */
     str locations[CONFIG_LOCATIONS_MAX];
     size_t location_count;
 };

@@ -25,8 +25,8 @@ struct dispatch {
     i32 worker_count;
 };
 
-/* What the application keeps with a request, in the request's arena: a send on its way, or the body of
- * a call, which has an arena of its own. */
+/* What the application keeps with a request, in the request's arena: a send on its way, or the body
+ * of a call, which has an arena of its own. */
 struct exchange {
     struct door *door;
     struct http_request *request;

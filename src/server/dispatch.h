@@ -1,7 +1,8 @@
 /* dispatch: from the http loops to the send route, and everything else to a pool of workers.
  *
- * The send route never blocks and is handled on its loop. Management and catalog requests are read whole,
- * then a worker makes a `call` of them, where blocking is allowed. A full queue is 503 overloaded. */
+ * The send route never blocks and is handled on its loop. Management and catalog requests are read
+ * whole, then a worker makes a `call` of them, where blocking is allowed. A full queue is 503
+ * overloaded. */
 #ifndef LHBOX_SERVER_DISPATCH_H
 #define LHBOX_SERVER_DISPATCH_H
 

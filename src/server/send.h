@@ -1,8 +1,8 @@
 /* send: the HTTP side of POST /v1/sinks/{id}: what the head says, the body on its way, the answer.
  *
- * The head is judged in the order of the contract (key, id, type, length), so that most wrong requests are
- * refused with their body unread. All functions run on the request's http loop and never block; the answer
- * is sent by whatever thread has it. */
+ * The head is judged in the order of the contract (key, id, type, length), so that most wrong
+ * requests are refused with their body unread. All functions run on the request's http loop and
+ * never block; the answer is sent by whatever thread has it. */
 #ifndef LHBOX_SERVER_SEND_H
 #define LHBOX_SERVER_SEND_H
 

@@ -5,173 +5,9 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "sink/batch.h"
+#include "sink/intake_line.h"
 
-enum { ENTRY_ROOM = BATCH_ID_MAX + 160, KEYS_ROOM = 64 * KIB };
 #define GROUP_BYTES_MAX ((size_t)64 * MIB)
-
-/* One group on its way; lies on the stack of the thread that drives it. */
-struct intake_group {
-    const struct intake_groups *groups;
-    struct arena *arena;
-    struct intake_sink *sink;
-    const struct warehouse *warehouse;
-    struct intake_send *sends[INTAKE_GROUP_MAX];
-    size_t count;
-    struct uid uid;
-    str object_key;            /* empty: no batch has rows */
-    struct intake_send *again; /* to be looked up once more before anything else */
-    struct ledger_accept *items;
-    bool unsure;               /* a transaction's answer was lost: it may still commit */
-    struct intake_group *next; /* in flight beside it */
-};
-
-/* ---- which sends go together ---- */
-
-static bool has_rows(const struct intake_send *send)
-{
-    return send->body.accepted > 0;
-}
-
-/* The send's entry in the object's metadata: id, offset, bytes, rows, refused, both hashes. */
-static void entry_print(buf *out, const struct intake_send *send, i64 offset)
-{
-    struct sha256 stored = intake_body_stored_hash(&send->body);
-    struct sha256 body = intake_body_hash(&send->body);
-    buf_append(out, out->size > 0 ? STR(";") : STR(""));
-    buf_append_format(out, "%.*s,%lld,%zu,%lld,%zu,", STR_ARG(send->batch_id), (long long)offset,
-                      intake_body_stored(&send->body).size, (long long)send->body.accepted,
-                      send->body.refused_count);
-    base64_encode_url(out, (str){(const char *)stored.bytes, sizeof(stored.bytes)});
-    buf_append_byte(out, ',');
-    base64_encode_url(out, (str){(const char *)body.bytes, 16});
-}
-
-/* An upper bound of an entry's size, so that a group is chosen without rendering anything. */
-static size_t entry_size_max(const struct intake_send *send)
-{
-    return send->batch_id.size + sizeof(";,12345678,12345678,123456,123456,,") + 43 + 22;
-}
-
-static bool id_in_group(const struct intake_group *group, str batch_id)
-{
-    for (size_t i = 0; i < group->count; i++) {
-        if (str_equal(group->sends[i]->batch_id, batch_id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool id_in_flight(const struct intake_sink *sink, str batch_id)
-{
-    for (const struct intake_group *group = sink->in_flight; group != NULL; group = group->next) {
-        if (id_in_group(group, batch_id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What is to become of the next send that waits. */
-enum fit { FIT_TAKE, FIT_LOOK_AGAIN, FIT_LATER, FIT_FULL };
-
-struct room {
-    size_t meta;
-    size_t bytes;
-};
-
-static enum fit group_fit(const struct intake_group *group, struct intake_send *send,
-                          struct room *room)
-{
-    if (id_in_group(group, send->batch_id) || id_in_flight(group->sink, send->batch_id)) {
-        send->look_again = true;
-        return FIT_LATER;
-    }
-    if (send->look_again) {
-        return FIT_LOOK_AGAIN;
-    }
-    size_t meta = room->meta + (has_rows(send) ? entry_size_max(send) : 0);
-    size_t bytes = room->bytes + intake_body_stored(&send->body).size + 1;
-    bool over = meta > INTAKE_META_BYTES_MAX || bytes > INTAKE_GROUP_BYTES_MAX;
-    if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && over)) {
-        return FIT_FULL;
-    }
-    *room = (struct room){.meta = meta, .bytes = bytes};
-    return FIT_TAKE;
-}
-
-/* With the sink's lock: moves what fits from the waiting list into the group, in order of arrival.
- */
-static void group_fill(struct intake_group *group)
-{
-    struct intake_sink *sink = group->sink;
-    struct room room = {.meta = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
-                                sizeof("123456")};
-    struct intake_send **link = &sink->first;
-    struct intake_send *kept = NULL;
-    while (*link != NULL) {
-        struct intake_send *send = *link;
-        enum fit fit = group_fit(group, send, &room);
-        if (fit == FIT_FULL) {
-            return; /* the list's end stays where it is */
-        }
-        if (fit == FIT_LATER) {
-            kept = send;
-            link = &send->next;
-            continue;
-        }
-        *link = send->next;
-        send->next = NULL;
-        if (fit == FIT_TAKE) {
-            group->sends[group->count++] = send;
-        } else {
-            send->next = group->again;
-            group->again = send;
-        }
-    }
-    sink->last = kept;
-}
-
-/* Takes the next group and counts it as in flight; false when nothing can be taken now. What cannot
- * waits for a group in flight, whose driver looks again. */
-static bool group_take(struct intake_group *group)
-{
-    struct intake_sink *sink = group->sink;
-    (void)pthread_mutex_lock(&sink->lock);
-    group_fill(group);
-    bool any = group->count > 0 || group->again != NULL;
-    if (any) {
-        group->next = sink->in_flight;
-        sink->in_flight = group;
-    } else {
-        sink->puts--;
-    }
-    (void)pthread_mutex_unlock(&sink->lock);
-    return any;
-}
-
-/* Before its sends are answered: those that wait for an id of it may go on. */
-static void group_leave(struct intake_group *group)
-{
-    struct intake_sink *sink = group->sink;
-    (void)pthread_mutex_lock(&sink->lock);
-    struct intake_group **link = &sink->in_flight;
-    while (*link != group) {
-        link = &(*link)->next;
-    }
-    *link = group->next;
-    (void)pthread_mutex_unlock(&sink->lock);
-}
-
-static void sink_append(struct intake_sink *sink, struct intake_send *send)
-{
-    if (sink->last != NULL) {
-        sink->last->next = send;
-    } else {
-        sink->first = send;
-    }
-    sink->last = send;
-}
 
 /* ---- known ids ---- */
 
@@ -242,13 +78,27 @@ static void group_look_again(struct intake_group *group)
         send->look_again = false;
         if (!intake_group_known(group->groups, send)) {
             (void)pthread_mutex_lock(&group->sink->lock);
-            sink_append(group->sink, send);
+            intake_line_append(group->sink, send);
             (void)pthread_mutex_unlock(&group->sink->lock);
         }
     }
 }
 
 /* ---- durable objects ---- */
+
+/* The send's entry in the object's metadata: id, offset, bytes, rows, refused, both hashes. */
+static void entry_print(buf *out, const struct intake_send *send, i64 offset)
+{
+    struct sha256 stored = intake_body_stored_hash(&send->body);
+    struct sha256 body = intake_body_hash(&send->body);
+    buf_append(out, out->size > 0 ? STR(";") : STR(""));
+    buf_append_format(out, "%.*s,%lld,%zu,%lld,%zu,", STR_ARG(send->batch_id), (long long)offset,
+                      intake_body_stored(&send->body).size, (long long)send->body.accepted,
+                      send->body.refused_count);
+    base64_encode_url(out, (str){(const char *)stored.bytes, sizeof(stored.bytes)});
+    buf_append_byte(out, ',');
+    base64_encode_url(out, (str){(const char *)body.bytes, 16});
+}
 
 MUST_USE static err group_key_trouble(struct error *error)
 {
@@ -284,7 +134,7 @@ static size_t object_pieces(const struct intake_group *group, str pieces[2 * INT
     i64 offset = 0;
     for (size_t i = 0; i < group->count; i++) {
         const struct intake_send *send = group->sends[i];
-        if (!has_rows(send)) {
+        if (!intake_send_has_rows(send)) {
             continue;
         }
         if (count > 0) {
@@ -306,7 +156,7 @@ MUST_USE static err object_meta(const struct intake_group *group, struct store_m
     i64 rows = 0;
     for (size_t i = 0; i < group->count; i++) {
         const struct intake_send *send = group->sends[i];
-        if (has_rows(send)) {
+        if (intake_send_has_rows(send)) {
             entry_print(&batches, send, group->items[i].offset);
             received_at = received_at == 0 ? send->received_at : received_at;
             rows += send->body.accepted;
@@ -336,7 +186,7 @@ MUST_USE static err put_object(struct intake_group *group, struct error *error)
         return OK;
     }
     size_t first = 0;
-    while (!has_rows(group->sends[first])) {
+    while (!intake_send_has_rows(group->sends[first])) {
         first++;
     }
     struct store_meta meta = {0};
@@ -431,7 +281,8 @@ MUST_USE static err group_accept(struct intake_group *group, struct error *error
             end++;
         }
         for (size_t i = begin; i < end; i++) {
-            group->items[i].object_key = has_rows(group->sends[i]) ? group->object_key : STR("");
+            group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
+                                                                               : STR("");
         }
         err result = ledger_accept(group->groups->options->db, group->arena,
                                    (str){node_id, ID_SHORT_SIZE}, group->sink->id,
@@ -461,7 +312,7 @@ static void group_clean(struct intake_group *group)
     for (size_t i = 0; i < group->count; i++) {
         const struct intake_send *send = group->sends[i];
         bool is_new = group->items[i].outcome == ACCEPT_NEW;
-        accepted = accepted || (is_new && has_rows(send));
+        accepted = accepted || (is_new && intake_send_has_rows(send));
         if (is_new || send->body.refused_count == 0) {
             continue;
         }
@@ -518,7 +369,8 @@ static void group_answer(struct intake_group *group)
     const struct intake_options *options = group->groups->options;
     bool any = false;
     for (size_t i = 0; i < group->count; i++) {
-        any = any || (group->items[i].outcome == ACCEPT_NEW && has_rows(group->sends[i]));
+        any = any ||
+              (group->items[i].outcome == ACCEPT_NEW && intake_send_has_rows(group->sends[i]));
     }
     if (any && options->accepted != NULL) {
         options->accepted(options->accepted_context, group->sink->id);
@@ -559,7 +411,7 @@ static void group_run(struct intake_group *group)
     group->arena = arena;
     group_look_again(group);
     err result = group->count > 0 ? group_store(group, &error) : OK;
-    group_leave(group);
+    intake_line_leave(group);
     if (result != OK) {
         group_refuse(group, result, &error);
         return;
@@ -576,13 +428,13 @@ void intake_group_add(const struct intake_groups *groups, struct intake_send *se
     const struct warehouse *warehouse = send->warehouse;
     i32 puts_max = warehouse != NULL ? warehouse->files.puts_in_flight_max : 1;
     (void)pthread_mutex_lock(&sink->lock);
-    sink_append(sink, send);
+    intake_line_append(sink, send);
     bool drive = sink->puts < puts_max;
     sink->puts += drive ? 1 : 0;
     (void)pthread_mutex_unlock(&sink->lock);
     while (drive) {
         struct intake_group group = {.groups = groups, .sink = sink, .warehouse = warehouse};
-        drive = group_take(&group);
+        drive = intake_line_take(&group);
         if (drive) {
             group_run(&group);
         }

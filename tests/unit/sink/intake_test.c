@@ -1,4 +1,5 @@
-/* Accepting, over a real ledger in memory and a store whose PUTs can be held back and made to fail. */
+/* Accepting, over a real ledger in memory and a store whose PUTs can be held back and made to fail.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,8 @@
 #include "sink/batch.h"
 #include "sink/intake.h"
 
+#include "intake_fakes.h"
+
 #include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,146 +22,6 @@
 
 #define WAIT_US ((i64)20 * TIME_SECOND_US)
 #define SINK    STR("snk_0123456789ab")
-
-/* ---- a store behind a gate ---- */
-
-struct gate {
-    struct store inner;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool closed;
-    int waiting; /* PUTs that stand before the gate */
-    err fail;    /* what PUTs answer in place of doing anything */
-    enum error_code code;
-};
-
-static err gate_put(void *self, str key, const str *pieces, size_t count,
-                    const struct store_meta *meta, struct error *error)
-{
-    struct gate *gate = self;
-    (void)pthread_mutex_lock(&gate->lock);
-    gate->waiting++;
-    (void)pthread_cond_broadcast(&gate->changed);
-    while (gate->closed) {
-        (void)pthread_cond_wait(&gate->changed, &gate->lock);
-    }
-    gate->waiting--;
-    err fail = gate->fail;
-    (void)pthread_mutex_unlock(&gate->lock);
-    if (fail != OK) {
-        return error_set(error, fail, gate->code, "as asked");
-    }
-    return store_put_pieces(&gate->inner, key, pieces, count, meta, error);
-}
-
-static err gate_get(void *self, struct arena *arena, str key, struct store_object *out,
-                    struct error *error)
-{
-    return store_get(&((struct gate *)self)->inner, arena, key, out, error);
-}
-
-static err gate_head(void *self, struct arena *arena, str key, struct store_object *out,
-                     struct error *error)
-{
-    return store_head(&((struct gate *)self)->inner, arena, key, out, error);
-}
-
-static err gate_remove(void *self, str key, struct error *error)
-{
-    return store_remove(&((struct gate *)self)->inner, key, error);
-}
-
-static err gate_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
-                     struct store_list *out, struct error *error)
-{
-    return store_list(&((struct gate *)self)->inner, arena, prefix, after, limit, out, error);
-}
-
-static void gate_close_store(void *self)
-{
-    store_close(&((struct gate *)self)->inner);
-}
-
-static const struct store_ops gate_ops = {
-    .put = gate_put,
-    .get = gate_get,
-    .head = gate_head,
-    .remove = gate_remove,
-    .list = gate_list,
-    .close = gate_close_store,
-};
-
-static void gate_set(struct gate *gate, bool closed)
-{
-    (void)pthread_mutex_lock(&gate->lock);
-    gate->closed = closed;
-    (void)pthread_cond_broadcast(&gate->changed);
-    (void)pthread_mutex_unlock(&gate->lock);
-}
-
-/* Until so many PUTs stand before the gate. */
-static void gate_await(struct gate *gate, int count)
-{
-    (void)pthread_mutex_lock(&gate->lock);
-    while (gate->waiting < count) {
-        (void)pthread_cond_wait(&gate->changed, &gate->lock);
-    }
-    (void)pthread_mutex_unlock(&gate->lock);
-}
-
-/* ---- a database that loses answers ---- */
-
-enum loss { LOSE_NOTHING, LOSE_THE_ANSWER, LOSE_THE_WORK };
-
-struct lossy {
-    struct db inner;
-    atomic_int loss; /* of the next transaction */
-};
-
-static err lossy_transact(void *self, db_body body, void *context, struct error *error)
-{
-    struct lossy *lossy = self;
-    int loss = atomic_exchange(&lossy->loss, LOSE_NOTHING);
-    if (loss != LOSE_THE_WORK) {
-        err result = db_transact(&lossy->inner, body, context, error);
-        if (result != OK || loss == LOSE_NOTHING) {
-            return result;
-        }
-    }
-    return error_set(error, UNKNOWN, ERROR_LEDGER_DOWN, "the answer was lost");
-}
-
-static err lossy_read(void *self, db_body body, void *context, struct error *error)
-{
-    return db_read(&((struct lossy *)self)->inner, body, context, error);
-}
-
-static err lossy_backup(void *self, str path, struct error *error)
-{
-    return db_backup(&((struct lossy *)self)->inner, path, error);
-}
-
-static void lossy_close(void *self)
-{
-    db_close(&((struct lossy *)self)->inner);
-}
-
-static const struct db_ops lossy_ops = {
-    .transact = lossy_transact,
-    .read = lossy_read,
-    .backup = lossy_backup,
-    .close = lossy_close,
-};
-
-/* ---- a clock that can be moved ---- */
-
-static _Atomic i64 clock_ahead_us;
-
-static i64 moved_monotonic_us(void *self)
-{
-    (void)self;
-    return seam_monotonic_us(seam_system()) + atomic_load(&clock_ahead_us);
-}
 
 /* ---- the fixture ---- */
 
@@ -511,7 +374,8 @@ static void bodies_that_are_not_json_store_nothing(void **state)
 
 enum { MANY = 40 };
 
-/* Sends five batches while the PUT of another one is held back. Returns how many objects all six made. */
+/* Sends five batches while the PUT of another one is held back. Returns how many objects all six
+ * made. */
 static size_t group_round(size_t round)
 {
     static const char *const bodies[] = {"[{}]", "[{\"n\":1}]",   "[{\"n\":22},5]",
@@ -543,8 +407,8 @@ static size_t group_round(size_t round)
     return count_files("") - count_files("rejects/") - before;
 }
 
-/* Whether the workers have seen all five before the gate opens is up to the machine, so rounds leave them
- * more and more time: without grouping none of them makes two objects. */
+/* Whether the workers have seen all five before the gate opens is up to the machine, so rounds
+ * leave them more and more time: without grouping none of them makes two objects. */
 static void what_waits_during_a_put_becomes_one_object(void **state)
 {
     (void)state;

@@ -1,0 +1,128 @@
+#include "sink/intake_line.h"
+
+/* An upper bound of an entry's size, so that a group is chosen without rendering anything. */
+static size_t entry_size_max(const struct intake_send *send)
+{
+    return send->batch_id.size + sizeof(";,12345678,12345678,123456,123456,,") + 43 + 22;
+}
+
+static bool id_in_group(const struct intake_group *group, str batch_id)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        if (str_equal(group->sends[i]->batch_id, batch_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool id_in_flight(const struct intake_sink *sink, str batch_id)
+{
+    for (const struct intake_group *group = sink->in_flight; group != NULL; group = group->next) {
+        if (id_in_group(group, batch_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is to become of the next send that waits. */
+enum fit { FIT_TAKE, FIT_LOOK_AGAIN, FIT_LATER, FIT_FULL };
+
+struct room {
+    size_t meta;
+    size_t bytes;
+};
+
+static enum fit group_fit(const struct intake_group *group, struct intake_send *send,
+                          struct room *room)
+{
+    if (id_in_group(group, send->batch_id) || id_in_flight(group->sink, send->batch_id)) {
+        send->look_again = true;
+        return FIT_LATER;
+    }
+    if (send->look_again) {
+        return FIT_LOOK_AGAIN;
+    }
+    size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
+    size_t bytes = room->bytes + intake_body_stored(&send->body).size + 1;
+    bool over = meta > INTAKE_META_BYTES_MAX || bytes > INTAKE_GROUP_BYTES_MAX;
+    if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && over)) {
+        return FIT_FULL;
+    }
+    *room = (struct room){.meta = meta, .bytes = bytes};
+    return FIT_TAKE;
+}
+
+/* With the sink's lock: moves what fits from the waiting list into the group, in order of arrival.
+ */
+static void group_fill(struct intake_group *group)
+{
+    struct intake_sink *sink = group->sink;
+    struct room room = {.meta = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
+                                sizeof("123456")};
+    struct intake_send **link = &sink->first;
+    struct intake_send *kept = NULL;
+    while (*link != NULL) {
+        struct intake_send *send = *link;
+        enum fit fit = group_fit(group, send, &room);
+        if (fit == FIT_FULL) {
+            return; /* the list's end stays where it is */
+        }
+        if (fit == FIT_LATER) {
+            kept = send;
+            link = &send->next;
+            continue;
+        }
+        *link = send->next;
+        send->next = NULL;
+        if (fit == FIT_TAKE) {
+            group->sends[group->count++] = send;
+        } else {
+            send->next = group->again;
+            group->again = send;
+        }
+    }
+    sink->last = kept;
+}
+
+/* Takes the next group and counts it as in flight; false when nothing can be taken now. What cannot
+ * waits for a group in flight, whose driver looks again. */
+bool intake_line_take(struct intake_group *group)
+{
+    struct intake_sink *sink = group->sink;
+    (void)pthread_mutex_lock(&sink->lock);
+    group_fill(group);
+    bool any = group->count > 0 || group->again != NULL;
+    if (any) {
+        group->next = sink->in_flight;
+        sink->in_flight = group;
+    } else {
+        sink->puts--;
+    }
+    (void)pthread_mutex_unlock(&sink->lock);
+    return any;
+}
+
+/* Before its sends are answered: those that wait for an id of it may go on. */
+void intake_line_leave(struct intake_group *group)
+{
+    struct intake_sink *sink = group->sink;
+    (void)pthread_mutex_lock(&sink->lock);
+    struct intake_group **link = &sink->in_flight;
+    while (*link != group) {
+        link = &(*link)->next;
+    }
+    *link = group->next;
+    (void)pthread_mutex_unlock(&sink->lock);
+}
+
+void intake_line_append(struct intake_sink *sink, struct intake_send *send)
+{
+    if (sink->last != NULL) {
+        sink->last->next = send;
+    } else {
+        sink->first = send;
+    }
+    sink->last = send;
+}

@@ -1,0 +1,42 @@
+/* intake_line: the sends that wait for one sink, and which of them become the next object; private
+ * to sink/intake*.c.
+ *
+ * In order of arrival, as far as the object's metadata and size allow. Never two sends of one batch
+ * id in one object: the second waits for the first one's transaction and is then looked up in the
+ * ledger again. The line and the groups in flight are guarded by the sink's lock. */
+#ifndef LHBOX_SINK_INTAKE_LINE_H
+#define LHBOX_SINK_INTAKE_LINE_H
+
+#include "sink/intake_group.h"
+
+/* One group on its way; lies on the stack of the thread that drives it. */
+struct intake_group {
+    const struct intake_groups *groups;
+    struct arena *arena;
+    struct intake_sink *sink;
+    const struct warehouse *warehouse;
+    struct intake_send *sends[INTAKE_GROUP_MAX];
+    size_t count;
+    struct uid uid;
+    str object_key;            /* empty: no batch has rows */
+    struct intake_send *again; /* to be looked up once more before anything else */
+    struct ledger_accept *items;
+    bool unsure;               /* a transaction's answer was lost: it may still commit */
+    struct intake_group *next; /* in flight beside it */
+};
+
+static inline bool intake_send_has_rows(const struct intake_send *send)
+{
+    return send->body.accepted > 0;
+}
+
+/* With the sink's lock. */
+void intake_line_append(struct intake_sink *sink, struct intake_send *send);
+/* Takes the next group and counts it as in flight; false when nothing can be taken now, and then
+ * the caller drives the sink no longer. What cannot be taken waits for a group in flight, whose
+ * driver looks again. */
+bool intake_line_take(struct intake_group *group);
+/* Before its sends are answered: those that wait for an id of it may go on. */
+void intake_line_leave(struct intake_group *group);
+
+#endif
