@@ -281,7 +281,7 @@ err access_make_token(const struct db *db, struct arena *arena, const struct sea
     if (str_starts(secret, STR("al_send_"))) {
         return error_set(error, DENIED, ERROR_SEND_ONLY, "a send key never becomes a token");
     }
-    if (!id_key_parse(secret, &wanted.key) || wanted.key.kind != ID_KEY_API) {
+    if (!id_key_parse(secret, &wanted.key) || wanted.key.kind == ID_KEY_SEND) {
         return unauthorized(error);
     }
     wanted.hash = crypto_sha256(secret);
