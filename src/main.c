@@ -192,6 +192,7 @@ static const struct cli_command *const commands[] = {
     &cli_sink_rejects,
     &cli_sink_resume,
     &cli_sink_dedupe,
+    &cli_verify,
     &cli_key_create,
     &cli_key_list,
     &cli_key_delete,

@@ -35,6 +35,8 @@ extern const struct cli_command cli_sink_rejects;
 extern const struct cli_command cli_sink_resume;
 extern const struct cli_command cli_sink_dedupe;
 
+extern const struct cli_command cli_verify;
+
 extern const struct cli_command cli_key_create;
 extern const struct cli_command cli_key_list;
 extern const struct cli_command cli_key_delete;
