@@ -10,6 +10,8 @@
 #include "server/roller.h"
 #include "sink/intake.h"
 
+#include <pthread.h>
+
 enum { SERVER_BYTES_MAX = 256 * MIB, UNIX_PATH_MAX_SIZE = 107 };
 #define WATCH_US     ((i64)1 * TIME_SECOND_US)
 #define STOP_LOOK_US ((i64)20 * 1000)
@@ -25,6 +27,8 @@ struct server {
     struct http_server *http;
     struct http_server *internal; /* NULL: none */
     struct dev_profile profile;
+    pthread_mutex_t watch_lock; /* guards intake_open: the roller answers from its own threads */
+    bool intake_open;
 };
 
 /* ---- intake and roller know each other through these ---- */
@@ -38,30 +42,32 @@ static void on_accepted(void *context, str sink_id)
 /* A send that waits for its commit, at the roller. */
 struct watch {
     struct arena *arena;
-    struct intake *intake;
+    struct server *server;
     str sink_id;
 };
 
 static void on_settled(void *context, bool settled)
 {
     struct watch *watch = context;
-    if (settled) {
-        intake_notify_committed(watch->intake, watch->sink_id);
+    struct server *server = watch->server;
+    (void)pthread_mutex_lock(&server->watch_lock);
+    if (settled && server->intake_open) {
+        intake_notify_committed(server->service.intake, watch->sink_id);
     }
+    (void)pthread_mutex_unlock(&server->watch_lock);
     arena_destroy(watch->arena);
 }
 
 static void on_watch(void *context, str sink_id, i64 seq, i64 timeout_us)
 {
-    struct service *service = context;
+    struct server *server = context;
     struct arena *arena = arena_create((size_t)4 * KIB);
     struct watch *watch = arena_alloc(arena, sizeof(*watch));
     assert(watch != NULL);
-    *watch = (struct watch){
-        .arena = arena, .intake = service->intake, .sink_id = str_copy(arena, sink_id)};
+    *watch = (struct watch){.arena = arena, .server = server, .sink_id = str_copy(arena, sink_id)};
     struct error error = {0};
-    err result = roller_wait(service->roller, watch->sink_id, seq, timeout_us, on_settled, watch,
-                             &error);
+    err result = roller_wait(server->service.roller, watch->sink_id, seq, timeout_us, on_settled,
+                             watch, &error);
     if (result != OK) {
         /* The send is answered at its timeout. */
         log_error("wait_not_watched", result, &error, sink_id);
@@ -93,8 +99,10 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.accepted = on_accepted;
     options.accepted_context = &server->service;
     options.watch = on_watch;
-    options.watch_context = &server->service;
-    return intake_open(server->arena, &options, &server->service.intake, error);
+    options.watch_context = server;
+    TRY(intake_open(server->arena, &options, &server->service.intake, error));
+    server->intake_open = true; /* before any other thread of ours asks */
+    return OK;
 }
 
 MUST_USE static err start_roller(struct server *server, struct error *error)
@@ -254,7 +262,7 @@ static void run(const struct server *server)
 
 /* ---- stop ---- */
 
-/* Waits until no request is under way, or so long. False: a second signal came. */
+/* Waits until no request is under way. False: it took too long, or a second signal came. */
 static bool wait_for_requests(const struct server *server, i64 timeout_us)
 {
     for (i64 waited = 0; waited < timeout_us; waited += STOP_LOOK_US) {
@@ -267,19 +275,24 @@ static bool wait_for_requests(const struct server *server, i64 timeout_us)
             return false;
         }
     }
-    return true;
+    return false;
 }
 
+/* Who calls others goes before them: the requests call the intake and the roller, the intake wakes
+ * the roller. What the roller still answers finds the intake closed. */
 static void close_parts(struct server *server)
 {
-    if (server->service.roller != NULL) {
-        roller_stop(server->service.roller);
-    }
     if (server->dispatch != NULL) {
         dispatch_close(server->dispatch);
     }
     if (server->service.intake != NULL) {
+        (void)pthread_mutex_lock(&server->watch_lock);
+        server->intake_open = false;
+        (void)pthread_mutex_unlock(&server->watch_lock);
         intake_close(server->service.intake);
+    }
+    if (server->service.roller != NULL) {
+        roller_stop(server->service.roller);
     }
     if (server->http != NULL) {
         http_server_stop(server->http);
@@ -288,6 +301,7 @@ static void close_parts(struct server *server)
         http_server_stop(server->internal);
     }
     ground_close(&server->service);
+    (void)pthread_mutex_destroy(&server->watch_lock);
 }
 
 /* Readiness turns first, then the listener closes, then what is under way ends. A second signal
@@ -302,11 +316,13 @@ static void stop(struct server *server)
         process_leave(0);
     }
     intake_refuse(server->service.intake, ERROR_DRAINING);
+    intake_end_waits(server->service.intake);
     http_server_drain(server->http);
     if (server->internal != NULL) {
         http_server_drain(server->internal);
     }
     if (!wait_for_requests(server, finish_us)) {
+        /* Their threads still use what would be closed; what is not answered was not promised. */
         process_leave(0);
     }
     close_parts(server);
@@ -346,6 +362,8 @@ static int serve(const struct config_source *source, enum mode mode)
     assert(server != NULL);
     server->arena = arena;
     server->mode = mode;
+    int made = pthread_mutex_init(&server->watch_lock, NULL);
+    assert(made == 0);
     err result = config_load(arena, source, &server->config, &error);
     if (result != OK) {
         process_complain(&error);

@@ -203,6 +203,11 @@ void intake_refuse(struct intake *intake, enum error_code code)
     atomic_store(&intake->refusal, (int)code);
 }
 
+void intake_end_waits(struct intake *intake)
+{
+    intake_waits_end(intake->waits);
+}
+
 void intake_notify_sink(struct intake *intake, str sink_id)
 {
     struct error error = {0};

@@ -47,11 +47,13 @@ struct intake_options intake_options_default(void);
 /* Registers the node, reads the sinks, starts the workers. */
 MUST_USE err intake_open(struct arena *arena, const struct intake_options *options,
                          struct intake **out_intake, struct error *error);
-/* Answers what is left with `draining` and ends the threads. No send may begin any more. */
+/* Carries out what was completed and ends the threads. No send may be under way on an http loop. */
 void intake_close(struct intake *intake);
 
 /* What every new send is refused with (disk_low, draining); ERROR_NONE: nothing. */
 void intake_refuse(struct intake *intake, enum error_code code);
+/* Before a stop: sends that wait for their commit are answered now. */
+void intake_end_waits(struct intake *intake);
 /* A sink was made, changed or deleted: reads it again. Blocking. */
 void intake_notify_sink(struct intake *intake, str sink_id);
 /* Batches of the sink became final: looks after the sends that wait for that. Does not block. */

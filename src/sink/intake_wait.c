@@ -10,7 +10,8 @@ struct intake_waits {
     pthread_mutex_t lock;
     struct intake_send *sends;
     i32 count;
-    bool closing;
+    bool ending;  /* nothing waits any more */
+    bool closing; /* the thread ends */
 };
 
 static void wake(struct intake_waits *waits)
@@ -152,6 +153,7 @@ err intake_waits_open(struct arena *arena, const struct intake_options *options,
 void intake_waits_close(struct intake_waits *waits)
 {
     (void)pthread_mutex_lock(&waits->lock);
+    waits->ending = true;
     waits->closing = true;
     (void)pthread_mutex_unlock(&waits->lock);
     queue_close(waits->wakes);
@@ -164,7 +166,7 @@ void intake_waits_close(struct intake_waits *waits)
 void intake_wait_add(struct intake_waits *waits, struct intake_send *send)
 {
     (void)pthread_mutex_lock(&waits->lock);
-    bool room = waits->count < waits->options->waits_max && !waits->closing;
+    bool room = waits->count < waits->options->waits_max && !waits->ending;
     if (room) {
         send->deadline_us = seam_monotonic_us(waits->options->seam) + send->wait_us;
         /* It may be final already: a first look in any case. */
@@ -179,6 +181,17 @@ void intake_wait_add(struct intake_waits *waits, struct intake_send *send)
     } else {
         intake_send_answer(send, &(struct intake_answer){.status = 202, .body = send->answer});
     }
+}
+
+void intake_waits_end(struct intake_waits *waits)
+{
+    (void)pthread_mutex_lock(&waits->lock);
+    waits->ending = true;
+    for (struct intake_send *send = waits->sends; send != NULL; send = send->next) {
+        send->deadline_us = 0;
+    }
+    (void)pthread_mutex_unlock(&waits->lock);
+    wake(waits);
 }
 
 void intake_waits_notify(struct intake_waits *waits, struct intake_sink *sink)

@@ -16,6 +16,8 @@ MUST_USE err intake_waits_open(struct arena *arena, const struct intake_options 
 void intake_waits_close(struct intake_waits *waits);
 /* Takes a send whose `answer` is set. */
 void intake_wait_add(struct intake_waits *waits, struct intake_send *send);
+/* From here on nothing waits: what does is answered with its present state. */
+void intake_waits_end(struct intake_waits *waits);
 void intake_waits_notify(struct intake_waits *waits, struct intake_sink *sink);
 
 #endif

@@ -722,6 +722,24 @@ static void a_wait_that_is_over_is_answered_202(void **state)
     forget(&answer);
 }
 
+static void waits_end_with_the_present_state_when_the_server_stops(void **state)
+{
+    (void)state;
+    struct answer answer;
+    struct intake_request request = {.batch_id = STR("c"), .wait_us = WAIT_US};
+    start(&answer, SINK, f.key, request, STR("[{}]"));
+    struct ledger_batch batch = {0};
+    while (ledger_find_batch(&f.db, f.arena, SINK, STR("c"), &batch, NULL) != OK) {
+        seam_wait_us(seam_system(), 1000);
+    }
+    intake_end_waits(f.intake);
+    assert_ptr_equal(queue_pop(answer.done, WAIT_US / 2), &answer);
+    queue_destroy(answer.done);
+    assert_int_equal(answer.status, 202);
+    assert_has(&answer, "\"state\":\"pending\"");
+    forget(&answer);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -749,6 +767,7 @@ int main(void)
         TEST(an_optional_id_is_made_by_the_server),
         TEST(a_send_that_waits_is_answered_when_its_batch_is_committed),
         TEST(a_wait_that_is_over_is_answered_202),
+        TEST(waits_end_with_the_present_state_when_the_server_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
