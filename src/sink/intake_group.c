@@ -123,7 +123,8 @@ MUST_USE static err put_rejects(struct intake_group *group, struct intake_send *
     if (!buf_ok(&lines) || key.data == NULL) {
         return group_key_trouble(error);
     }
-    struct store_meta meta = {.content_type = STR("application/x-ndjson")};
+    struct store_meta meta = {.content_type = STR("application/x-ndjson"), .count = 1};
+    meta.entries[0] = (struct store_meta_entry){STR("sha256"), reject_hash(arena, buf_str(&lines))};
     return store_put(&group->warehouse->files, key, buf_str(&lines), &meta, error);
 }
 
