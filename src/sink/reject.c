@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "format/json.h"
+#include "io/crypto.h"
 
 #define ELLIPSIS "\xE2\x80\xA6"
 
@@ -153,4 +154,12 @@ void reject_record(buf *out, const struct reject_batch *batch, const struct reje
     reject_append_number(out, STR(",\"mapping_version\":"), batch->mapping_version);
     reject_append_data(out, row->data);
     buf_append(out, STR("}\n"));
+}
+
+str reject_hash(struct arena *arena, str bytes)
+{
+    struct sha256 hash = crypto_sha256(bytes);
+    buf text = buf_create(arena, 2 * sizeof(hash.bytes), 2 * sizeof(hash.bytes));
+    base64_hex(&text, (str){(const char *)hash.bytes, sizeof(hash.bytes)});
+    return buf_ok(&text) ? buf_str(&text) : (str){NULL, 0};
 }

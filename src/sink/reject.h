@@ -42,4 +42,8 @@ str reject_reason_text(enum reject_reason reason);
 /* Appends one line, LF included. */
 void reject_record(buf *out, const struct reject_batch *batch, const struct reject_row *row);
 
+/* Lower-case hex of the SHA-256 of a rejects file: kept beside it, so that a change is seen. data
+ * NULL at the arena's limit. */
+str reject_hash(struct arena *arena, str bytes);
+
 #endif

@@ -194,9 +194,11 @@ static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error
         return error_memory(error);
     }
     if (pass->rejects.size > 0) {
-        struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 1};
+        struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 2};
         meta.entries[0] = (struct store_meta_entry){
             STR("schema-id"), str_format(pass->batch_scratch, "%d", pass->schema.id)};
+        meta.entries[1] = (struct store_meta_entry){
+            STR("sha256"), reject_hash(pass->batch_scratch, buf_str(&pass->rejects))};
         return store_put(files, key, buf_str(&pass->rejects), &meta, error);
     }
     /* A file of an earlier try or plan applies no more. */
