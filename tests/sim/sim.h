@@ -381,6 +381,10 @@ void sim_check_final(void);
 /* ---- a run ---- */
 
 const char *sim_part_name(enum sim_part part);
+/* False: this build has no planted faults. 0: none. */
+bool sim_plant(i32 number);
+/* False past the last one. */
+bool sim_planted_at(size_t index, i32 *out_number, const char **out_meaning);
 
 void sim_run(const struct sim_config *config, struct sim_result *result);
 bool sim_part(enum sim_part part);

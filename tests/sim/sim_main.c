@@ -197,6 +197,42 @@ static int command_run(const struct options *options)
     return failures > 0 ? 1 : 0;
 }
 
+/* Each planted fault is found, or the simulator is broken. */
+static int command_planted(const struct options *options)
+{
+    i32 number = 0;
+    const char *meaning = NULL;
+    int missed = 0;
+    if (!sim_plant(0) || !sim_plant(1)) {
+        (void)fprintf(stderr, "lhbox_sim: this build has no planted faults (-Dplanted=true)\n");
+        return 2;
+    }
+    for (size_t i = 0; sim_planted_at(i, &number, &meaning); i++) {
+        struct options one = *options;
+        if (options->config.planted != 0 && options->config.planted != number) {
+            continue;
+        }
+        one.config.planted = number;
+        one.failures_max = 1;
+        struct shared *shared = run_many(&one);
+        u32 found = atomic_load(&shared->failure_count);
+        (void)printf("%2d %-55s ", number, meaning);
+        if (found == 0) {
+            (void)printf("NOT FOUND in %llu schedules\n",
+                         (unsigned long long)atomic_load(&shared->done));
+            missed++;
+        } else {
+            (void)printf("%6llu schedules, seed %llu: %s: %s\n",
+                         (unsigned long long)atomic_load(&shared->done) + 1,
+                         (unsigned long long)shared->failures[0].seed,
+                         shared->failures[0].violation.rule, shared->failures[0].violation.text);
+        }
+        (void)fflush(stdout);
+    }
+    (void)printf("%d planted faults were missed\n", missed);
+    return missed > 0 ? 1 : 0;
+}
+
 static int command_replay(const struct options *options)
 {
     static struct sim_result result;
@@ -321,12 +357,15 @@ int main(int argc, char **argv)
     if (str_equal(command, STR("run"))) {
         return command_run(&options);
     }
+    if (str_equal(command, STR("planted"))) {
+        return command_planted(&options);
+    }
     if (str_equal(command, STR("replay"))) {
         return command_replay(&options);
     }
     if (str_equal(command, STR("reduce"))) {
         return command_reduce(&options);
     }
-    (void)fprintf(stderr, "usage: lhbox_sim run|replay|reduce …\n");
+    (void)fprintf(stderr, "usage: lhbox_sim run|planted|replay|reduce …\n");
     return 2;
 }

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "sink/lifecycle.h"
+#include "sink/sink_delete.h"
 #include "table/commit.h"
 #include "table/document.h"
 

@@ -51,7 +51,7 @@ static void draw_parameters(void)
 {
     u64 a = sim_hash(sim->config->seed, 1, 1);
     u64 b = sim_hash(sim->config->seed, 1, 2);
-    static const i64 hours[] = {1, 6, 24, 10 * 24};
+    static const i64 hours[] = {1, 6, 24, 12 * 24};
     static const i64 roll_seconds[] = {30, 60, 300, 3600};
     sim->horizon = hours[a % 4] * SIM_HOUR;
     sim->roll_seconds = roll_seconds[(a >> 4) % 4];
@@ -62,7 +62,7 @@ static void draw_parameters(void)
     sim->p_slow = intensity(a >> 20, 60, 1500);
     sim->p_die = sim_part(SIM_DEATHS) ? intensity(a >> 24, 100, 3000) : 0;
     sim->p_freeze = sim_part(SIM_FREEZES) ? intensity(a >> 28, 30, 600) : 0;
-    sim->freeze_max = num_min_i64(sim->horizon, 6 * TIME_DAY_US);
+    sim->freeze_max = num_min_i64(sim->horizon, 9 * TIME_DAY_US);
     sim->late_max = num_min_i64(sim->horizon / 2, 2 * TIME_DAY_US);
     sim->embedded = b % 4 == 0;
     sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
@@ -193,6 +193,8 @@ void sim_run(const struct sim_config *config, struct sim_result *result)
     world.arena = arena_create((size_t)512 * MIB);
     world.scratch = arena_create((size_t)128 * MIB);
     sim = &world;
+    bool planted = sim_plant(config->planted);
+    assert(planted);
     draw_parameters();
     open_world();
     for (i32 i = 0; i < sim->intake_count; i++) {
