@@ -18,7 +18,6 @@ static const struct {
     {ERROR_NOT_FOUND, {404, "NotFoundException"}},
     {ERROR_TABLE_EXISTS, {409, "AlreadyExistsException"}},
     {ERROR_NAME_TAKEN, {409, "AlreadyExistsException"}},
-    {ERROR_TABLE_HAS_SINK, {409, "TableHasSinkException"}},
     {ERROR_UNAUTHORIZED, {401, "NotAuthorizedException"}},
     {ERROR_FORBIDDEN, {403, "ForbiddenException"}},
     {ERROR_SEND_ONLY, {403, "ForbiddenException"}},

@@ -7,7 +7,7 @@
 #define DEV_WAREHOUSE "dev"
 #define DEV_NAMESPACE "demo"
 #define DEV_TABLE     "events"
-#define DEV_SINK      "events_in"
+#define DEV_SINK      "demo_in"
 #define DEV_PROJECT   "default"
 
 enum { PROFILE_BYTES_MAX = 64 * KIB };

@@ -206,7 +206,7 @@ err lifecycle_docs_hint(struct arena *arena, str full_name, const struct metadat
 
 static err write_settings(const struct lifecycle *lifecycle, struct arena *arena,
                           const struct warehouse *warehouse, const struct ledger_sink *sink,
-                          const char *state, struct error *error)
+                          const char *state, str *out_key, struct error *error)
 {
     buf text = buf_create(arena, KIB, 64 * (size_t)KIB);
     buf hash = buf_create(arena, 64, 128);
@@ -248,7 +248,18 @@ static err write_settings(const struct lifecycle *lifecycle, struct arena *arena
         return error_memory(error);
     }
     const struct store_meta meta = {.content_type = STR_INIT("application/json")};
-    return store_put(&warehouse->files, key, buf_str(&text), &meta, error);
+    TRY(store_put(&warehouse->files, key, buf_str(&text), &meta, error));
+    *out_key = key;
+    return OK;
+}
+
+/* The transaction surely did not happen: its settings object tells of a sink that never was. A
+ * remove that fails leaves an object that nobody reads. */
+static void remove_settings(const struct warehouse *warehouse, str key)
+{
+    struct error ignored = {0};
+    err removed = store_remove(&warehouse->files, key, &ignored);
+    (void)removed;
 }
 
 /* ---- create ---- */
@@ -339,8 +350,13 @@ err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
     str full = lifecycle_full_name(arena, request->warehouse, request->namespace_name,
                                    request->table_name);
     TRY(lifecycle_docs_hint(arena, full, table.metadata, &created.docs_hint, error));
-    TRY(write_settings(lifecycle, arena, warehouse, &sink, "active", error));
-    TRY(ledger_insert_sink(lifecycle->db, &sink, error));
+    str settings = {0};
+    TRY(write_settings(lifecycle, arena, warehouse, &sink, "active", &settings, error));
+    err inserted = ledger_insert_sink(lifecycle->db, &sink, error);
+    if (inserted == CONFLICT) {
+        remove_settings(warehouse, settings);
+    }
+    TRY(inserted);
     created.sink_id = sink.id;
     *out_created = created;
     return OK;
@@ -394,7 +410,8 @@ err lifecycle_patch(const struct lifecycle *lifecycle, struct arena *arena,
                    patch->roll_bytes != NULL || patch->inactivity_seconds != NULL ||
                    patch->unknown_fields != NULL || patch->idempotency != NULL;
     if (changes) {
-        TRY(write_settings(lifecycle, arena, warehouse, &changed, "active", error));
+        str settings = {0};
+        TRY(write_settings(lifecycle, arena, warehouse, &changed, "active", &settings, error));
         TRY(ledger_patch_sink(lifecycle->db, sink->id, patch, error));
     }
     return sink->state == SINK_DISABLED ? ledger_resume_sink(lifecycle->db, sink->id, error) : OK;

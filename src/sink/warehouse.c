@@ -32,29 +32,6 @@ struct warehouses {
 
 /* ---- one warehouse ---- */
 
-/* A table that a sink writes keeps its name (catalog_guard). */
-static err refuse_with_sink(void *context, struct db_tx *tx, struct table_name name,
-                            struct error *error)
-{
-    const struct warehouse *warehouse = context;
-    AUTO_ARENA struct arena *scratch = arena_create(MIB);
-    struct db_rows found = {0};
-    const struct db_value values[] = {DB_T(warehouse->name), DB_T(name.namespace_name),
-                                      DB_T(name.name)};
-    TRY(db_query(tx, scratch,
-                 "SELECT id FROM sink WHERE warehouse = ?1 AND namespace = ?2 AND table_name = ?3 "
-                 "AND state <> 4",
-                 values, ARRAY_COUNT(values), &found, error));
-    if (found.row_count == 0) {
-        return OK;
-    }
-    str id = db_text(&found, 0, 0);
-    error_field_text(error, "sink_id", id);
-    error_hint(error, "lhbox sink delete %.*s", STR_ARG(id));
-    return error_set(error, CONFLICT, ERROR_TABLE_HAS_SINK,
-                     "the sink %.*s writes to the table %.*s", STR_ARG(id), STR_ARG(name.name));
-}
-
 MUST_USE static err open_directory(struct warehouses *warehouses, str name, const char *part,
                                    str *out_path, struct store *out_store, struct error *error)
 {
@@ -95,8 +72,6 @@ MUST_USE static err open_catalog(const struct warehouses *warehouses, struct war
         .warehouse = warehouse->name,
         .tables_uri = warehouse->tables_uri,
         .locations = &warehouse->locations,
-        .guard = refuse_with_sink,
-        .guard_context = warehouse,
     };
     warehouse->embedded = true;
     return catalog_local_open(warehouses->arena, &options, &warehouse->catalog, error);

@@ -362,7 +362,7 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
         return error_memory(error);
     }
     *local = (struct catalog_local){
-        .rows = {options->db, options->warehouse, options->guard, options->guard_context},
+        .rows = {options->db, options->warehouse},
         .seam = options->seam,
         .locations = options->locations,
         .tables_uri = options->tables_uri,

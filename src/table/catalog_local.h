@@ -25,19 +25,12 @@ enum {
 
 struct catalog_local;
 
-/* Asked inside the transaction that would take a table's name away or point it at other metadata.
- * Anything but OK refuses it. */
-typedef err (*catalog_guard)(void *context, struct db_tx *tx, struct table_name name,
-                             struct error *error);
-
 struct catalog_local_options {
     const struct db *db;
     const struct seam *seam;
     str warehouse;
     str tables_uri; /* where tables without a location of their own go */
     const struct location_set *locations;
-    catalog_guard guard; /* may be NULL */
-    void *guard_context;
 };
 
 /* What the options point to must live as long as the catalog, which lives in the arena. */

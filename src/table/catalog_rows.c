@@ -101,12 +101,6 @@ MUST_USE static err need_namespace(struct db_tx *tx, const struct catalog_rows *
     return found.row_count > 0 ? OK : namespace_missing(name, error);
 }
 
-MUST_USE static err ask_guard(struct db_tx *tx, const struct catalog_rows *rows,
-                              struct table_name name, struct error *error)
-{
-    return rows->guard != NULL ? rows->guard(rows->guard_context, tx, name, error) : OK;
-}
-
 MUST_USE static err insert_pointer(struct db_tx *tx, const struct catalog_rows *rows,
                                    const struct catalog_swap *swap, struct error *error)
 {
@@ -224,7 +218,6 @@ static err delete_pointer(struct db_tx *tx, const struct catalog_rows *rows, str
 static err replace_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct work *work = context;
-    TRY(ask_guard(tx, work->rows, work->swaps->name, error));
     TRY(delete_pointer(tx, work->rows, work->swaps->name, NULL, error));
     return insert_pointer(tx, work->rows, work->swaps, error);
 }
@@ -270,7 +263,6 @@ err catalog_rows_rename(const struct catalog_rows *rows, struct table_name from,
 static err drop_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct work *work = context;
-    TRY(ask_guard(tx, work->rows, work->name, error));
     i64 changes = 0;
     TRY(delete_pointer(tx, work->rows, work->name, &changes, error));
     return changes == 1 ? OK : table_missing(work->name, error);

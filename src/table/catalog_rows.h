@@ -12,8 +12,6 @@
 struct catalog_rows {
     const struct db *db;
     str warehouse;
-    catalog_guard guard; /* may be NULL */
-    void *guard_context;
 };
 
 struct catalog_pointer {

@@ -217,43 +217,6 @@ static void allowed_locations_take_tables_and_others_do_not(void **state)
                      DENIED);
 }
 
-static err insert_sink(struct db_tx *tx, void *context, struct error *error)
-{
-    (void)context;
-    return db_exec(tx,
-                   "INSERT INTO sink (id, project, warehouse, namespace, table_name, table_uuid, "
-                   "name, state, recovering, config_version, roll_seconds, roll_bytes, "
-                   "unknown_fields, idempotency, send_key_id, send_key_sha256, claim_id, "
-                   "claim_state, next_seq, last_ingest_ts, last_n, last_plan_id, lease_until, "
-                   "created_at, batches, rows_accepted, bytes_accepted, rows_refused, duplicates, "
-                   "rows_committed, rows_rejected, rows_discarded, waiting_batches, waiting_bytes, "
-                   "reject_batches) VALUES ('snk_1', 'prj_1', 'garden', 'demo', 't', 'u', 's', 0, "
-                   "0, 1, 60, 1, 'reject', 'required', 'k', x'00', 'c', 0, 1, 0, 0, '', 0, 0, 0, "
-                   "0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
-                   NULL, 0, NULL, error);
-}
-
-static err end_sink(struct db_tx *tx, void *context, struct error *error)
-{
-    (void)context;
-    return db_exec(tx, "UPDATE sink SET state = 4", NULL, 0, NULL, error);
-}
-
-static void table_with_a_live_sink_is_not_dropped(void **state)
-{
-    struct fixture *f = *state;
-    const struct warehouse *warehouse = make(f, "prj_1", "garden");
-    AUTO_TABLE struct table table = make_table(f, warehouse, NULL);
-    struct table_name name = {STR("demo"), STR("t")};
-    must(f, db_transact(&f->db, insert_sink, NULL, &f->error));
-    assert_int_equal(catalog_drop(&warehouse->catalog, name, &f->error), CONFLICT);
-    assert_int_equal(f->error.code, ERROR_TABLE_HAS_SINK);
-    assert_non_null(strstr(f->error.fields, "snk_1"));
-    f->error = (struct error){0};
-    must(f, db_transact(&f->db, end_sink, NULL, &f->error));
-    must(f, catalog_drop(&warehouse->catalog, name, &f->error));
-}
-
 struct maker {
     struct fixture *f;
     int made;
@@ -302,7 +265,6 @@ int main(void)
         T(name_in_use_is_taken_and_odd_names_are_invalid),
         T(other_stores_and_catalogs_are_not_implemented),
         T(allowed_locations_take_tables_and_others_do_not),
-        T(table_with_a_live_sink_is_not_dropped),
         T(racing_makers_get_each_name_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,32 +299,6 @@ static void gc_disabled_keeps_the_files_of_a_purge(void **state)
     assert_true(exists(path_of(f, table.metadata_location)));
 }
 
-static err guard_refuses(void *context, struct db_tx *tx, struct table_name name,
-                         struct error *error)
-{
-    (void)context;
-    (void)tx;
-    return error_set(error, CONFLICT, ERROR_TABLE_HAS_SINK, "%.*s is in use", STR_ARG(name.name));
-}
-
-static void guard_keeps_a_table(void **state)
-{
-    struct fixture *f = *state;
-    AUTO_TABLE struct table table = create(f, "t");
-    struct catalog guarded = {0};
-    const struct catalog_local_options options = {.db = &f->db,
-                                                  .seam = seam_system(),
-                                                  .warehouse = STR("garden"),
-                                                  .tables_uri = f->tables_uri,
-                                                  .locations = &f->locations,
-                                                  .guard = guard_refuses};
-    must(f, catalog_local_open(f->arena, &options, &guarded, &f->error));
-    assert_int_equal(catalog_drop(&guarded, demo("t"), &f->error), CONFLICT);
-    assert_int_equal(f->error.code, ERROR_TABLE_HAS_SINK);
-    AUTO_TABLE struct table still = load(f, "t");
-    catalog_local_close(&guarded);
-}
-
 /* ---- namespaces ---- */
 
 static void nested_namespaces_imply_their_parents(void **state)
@@ -480,7 +454,6 @@ int main(void)
         T(purge_removes_the_tables_files_and_no_others),
         T(drop_without_purge_keeps_the_files),
         T(gc_disabled_keeps_the_files_of_a_purge),
-        T(guard_keeps_a_table),
         T(nested_namespaces_imply_their_parents),
         T(namespace_that_is_not_empty_stays),
         T(properties_are_set_and_removed),
