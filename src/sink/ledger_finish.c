@@ -136,7 +136,8 @@ static err count_sink(struct db_tx *tx, const struct ledger_plan *plan, const st
                "UPDATE sink SET rows_committed = rows_committed + ?2, rows_rejected = "
                "rows_rejected + ?3, waiting_batches = waiting_batches - ?4, waiting_bytes = "
                "waiting_bytes - ?5, reject_batches = reject_batches + ?6, last_roll = ?7, "
-               "last_error = CASE WHEN state = 0 THEN NULL ELSE last_error END, "
+               "last_error = CASE WHEN state = 0 AND NOT EXISTS (SELECT 1 FROM batch b WHERE "
+               "b.sink = sink.id AND b.state <= 1 AND b.held = 1) THEN NULL ELSE last_error END, "
                "mismatch_at = NULL WHERE id = ?1",
                DB_T(plan->sink_id), DB_N(totals->rows_committed), DB_N(totals->rows_rejected),
                DB_N(totals->batches), DB_N(totals->bytes), DB_N(totals->batches_with_rejects),

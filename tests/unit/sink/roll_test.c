@@ -453,6 +453,7 @@ static void damaged_bytes_are_held_and_the_others_go_on(void **state)
     assert_int_equal(look_sink(f).waiting_batches, 1);
     assert_int_equal(look_sink(f).due_batches, 0);
     assert_int_equal(look_sink(f).rows_rejected, 0);
+    assert_non_null(look_sink(f).last_error.data);
     assert_books(f);
     /* mended, it is rolled after an hour's look */
     must(f, store_put(&f->store, bad.object_key, STR("{\"x\":2}\n{\"x\":22}"), NULL, &f->error));
