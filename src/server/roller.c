@@ -148,6 +148,23 @@ err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_ba
     return deleted;
 }
 
+/* ---- no deletes for a while ---- */
+
+err roller_pause_deletes(struct roller *roller, struct error *error)
+{
+    if (atomic_exchange(&roller->deletes_paused, true)) {
+        return error_set(error, BUSY, ERROR_OVERLOADED, "a backup is under way already");
+    }
+    pthread_rwlock_wrlock(&roller->deletes);
+    return OK;
+}
+
+void roller_resume_deletes(struct roller *roller)
+{
+    pthread_rwlock_unlock(&roller->deletes);
+    atomic_store(&roller->deletes_paused, false);
+}
+
 /* ---- start and stop ---- */
 
 static err start_threads(struct roller *roller, struct error *error)
@@ -193,6 +210,7 @@ static err make(struct arena *arena, const struct roller_options *options,
     roller->jobs = queue_create(ROLLER_JOBS_MAX);
     pthread_mutex_init(&roller->lock, NULL);
     pthread_cond_init(&roller->freed, NULL);
+    pthread_rwlock_init(&roller->deletes, NULL);
     *out_roller = roller;
     return OK;
 }
@@ -202,6 +220,7 @@ static void unmake(struct roller *roller)
     queue_destroy(roller->pokes);
     queue_destroy(roller->jobs);
     pthread_cond_destroy(&roller->freed);
+    pthread_rwlock_destroy(&roller->deletes);
     pthread_mutex_destroy(&roller->lock);
     arena_destroy(roller->arena);
 }

@@ -47,6 +47,11 @@ MUST_USE err roller_roll_and_wait(struct roller *roller, str sink_id, i64 timeou
 MUST_USE err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_batches,
                                 struct error *error);
 
+/* Until roller_resume_deletes, by the same thread, no sweep deletes anything from a store: a backup
+ * copies it. Waits for a sweep under way. BUSY: deletes are paused already. */
+MUST_USE err roller_pause_deletes(struct roller *roller, struct error *error);
+void roller_resume_deletes(struct roller *roller);
+
 /* No new plan, no new try; a commit under way gets up to 30 s. Waiters are answered. */
 void roller_stop(struct roller *roller);
 

@@ -54,6 +54,8 @@ struct roller {
     size_t entry_count;
     struct roller_waiter *waiters;
     size_t waiter_count;
+    pthread_rwlock_t deletes; /* read: whoever deletes from a store; written: nobody may */
+    atomic_bool deletes_paused;
     atomic_bool stopping;
     atomic_bool poked; /* a poke lies in the queue */
     struct queue *pokes;

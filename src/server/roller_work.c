@@ -40,6 +40,12 @@ static void give_back(struct roller *roller, struct roller_entry *entry, i64 pau
     roller_poke(roller);
 }
 
+/* False while a backup copies the store: whoever wanted to delete comes again. */
+static bool may_delete(struct roller *roller)
+{
+    return !atomic_load(&roller->deletes_paused) && pthread_rwlock_tryrdlock(&roller->deletes) == 0;
+}
+
 /* Right after a roll: its objects are the store's largest part. */
 static void delete_objects(const struct roll_env *env)
 {
@@ -72,7 +78,10 @@ static void roll(struct roller *roller, struct roller_entry *entry)
     give_back(roller, entry, pause_after(end, trigger));
     if (end == ROLL_ENDED) {
         env.warehouse = warehouse;
-        delete_objects(&env);
+        if (may_delete(roller)) {
+            delete_objects(&env);
+            pthread_rwlock_unlock(&roller->deletes);
+        }
     }
 }
 
@@ -93,7 +102,7 @@ static void try_sweep(const char *event, err swept, const struct error *told, st
     }
 }
 
-static void housekeep(struct roller *roller, struct roller_entry *entry)
+static void sweep(struct roller *roller, struct roller_entry *entry)
 {
     struct roll_env env = roller_env(roller, entry->warehouse);
     struct error told = {0};
@@ -113,6 +122,16 @@ static void housekeep(struct roller *roller, struct roller_entry *entry)
         error_clear(&told);
         try_sweep("rows_not_swept", sweep_rows(env.db, &told), &told, entry->id);
         entry->swept_at = now;
+    }
+}
+
+static void housekeep(struct roller *roller, struct roller_entry *entry)
+{
+    if (may_delete(roller)) {
+        sweep(roller, entry);
+        pthread_rwlock_unlock(&roller->deletes);
+    } else {
+        entry->wants_sweep = true;
     }
     give_back(roller, entry, 0);
 }

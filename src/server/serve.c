@@ -173,6 +173,7 @@ MUST_USE static err start_internal(struct server *server, struct error *error)
     options.tls_key_file = STR("");
     options.threads = 1;
     options.connections_max = 64;
+    options.park_timeout_us = TIME_DAY_US; /* a backup takes its time */
     server->service.internal_url = STR("");
     if (options.address.size > UNIX_PATH_MAX_SIZE + 5) {
         log_event(LOG_WARN, "no_internal_listener", LOG_S("directory", directory),
