@@ -298,13 +298,14 @@ static void an_unknown_transform_is_read_and_not_written(void **state)
 static void malformed_specs_are_refused(void **state)
 {
     (void)state;
-    static const char *const TEXTS[] = {"{'spec-id':1}",
-                                        "{'spec-id':-1,'fields':[]}",
-                                        "{'fields':[{'name':'a','transform':'day'}]}",
-                                        "{'fields':[{'source-id':1,'transform':'day'}]}",
-                                        "{'fields':[{'source-id':1,'name':'a'}]}",
-                                        "{'fields':[{'source-id':1,'name':'a','transform':'day',"
-                                        "'field-id':-4}]}"};
+    static const char *const TEXTS[] = {
+        "{'spec-id':1}",
+        "{'spec-id':-1,'fields':[]}",
+        "{'fields':[{'name':'a','transform':'day'}]}",
+        "{'fields':[{'source-id':1,'transform':'day'}]}",
+        "{'fields':[{'source-id':1,'name':'a'}]}",
+        "{'fields':[{'source-id':1,'name':'a','transform':'day','field-id':-4}]}",
+    };
     for (size_t i = 0; i < ARRAY_COUNT(TEXTS); i++) {
         AUTO_ARENA struct arena *arena = arena_create(MIB);
         AUTO_JSON json_t *document = fixture_json(TEXTS[i]);
