@@ -160,6 +160,10 @@ static err roll_look(struct roll *roll, str sink_id, enum roll_step *out_step, s
         TRY(found);
         TRY(ledger_plan_batches(roll->env->db, roll->arena, plan.row.id, &plan.batches,
                                 &plan.batch_count, error));
+        if (plan.batch_count == 0) {
+            *out_step = STEP_AGAIN; /* void since it was read: its batches are pending again */
+            return OK;
+        }
         return roll_settle(roll, &plan, out_step, error);
     }
     if (roll->sink.state != SINK_ACTIVE || roll->sink.due_batches == 0 || roll_stopping(roll)) {
