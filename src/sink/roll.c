@@ -23,7 +23,7 @@
  * Each pass of the loop changes a durable state or ends the tick; LOOKS_MAX bounds it all the
  * same. */
 
-enum { LOOKS_MAX = 64, LEASE_RENEW_SECONDS = 10, PLAN_BYTES_DEFAULT = 64 * 1024 * 1024 };
+enum { LOOKS_MAX = 64, LEASE_RENEW_SECONDS = 10 };
 
 bool roll_stopping(const struct roll *roll)
 {

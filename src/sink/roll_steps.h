@@ -14,10 +14,9 @@ struct roll {
     struct arena *arena;
     struct ledger_sink sink; /* as last read */
     str trigger;
-    i64 batches_max;  /* of the next plan; lower after a plan was too much for one roll */
-    i64 began_at;     /* monotonic */
-    i64 lease_taken;  /* monotonic */
-    bool looked_once; /* a table was loaded in this tick */
+    i64 batches_max; /* of the next plan; lower after a plan was too much for one roll */
+    i64 began_at;    /* monotonic */
+    i64 lease_taken; /* monotonic */
 };
 
 /* What a step leaves to do. */
