@@ -8,6 +8,7 @@
 #include "server/ground.h"
 #include "server/process.h"
 #include "server/roller.h"
+#include "sink/alert.h"
 #include "sink/intake.h"
 
 #include <pthread.h>
@@ -254,10 +255,20 @@ static void watch_disk(const struct server *server)
     intake_refuse(server->service.intake, low ? ERROR_DISK_LOW : ERROR_NONE);
 }
 
+static void watch_sinks(const struct server *server)
+{
+    struct error error = {0};
+    err result = alert_look(&server->service.db, server->service.seam, &error);
+    if (result != OK) {
+        log_error("alerts_not_looked_at", result, &error, STR(""));
+    }
+}
+
 static void run(const struct server *server)
 {
     do {
         watch_disk(server);
+        watch_sinks(server);
     } while (!process_signalled(WATCH_US));
 }
 
