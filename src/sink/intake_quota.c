@@ -5,12 +5,15 @@
 
 enum { PAGE = 1000 };
 #define PAGE_BYTES_MAX ((size_t)16 * MIB)
-#define MEASURE_US     ((i64)1 * TIME_SECOND_US)
+/* A full bucket is measured again after this many times what measuring it took, so that refusing
+ * costs a bounded share of the machine and room that a roll made is seen soon. */
+#define REST_TIMES 10
 
 struct bucket {
     const struct warehouse *warehouse;
     i64 used;
     i64 measured_us; /* monotonic */
+    i64 took_us;     /* to measure it */
 };
 
 struct intake_quota {
@@ -69,11 +72,13 @@ MUST_USE static err bucket_measure(const struct warehouse *warehouse, i64 *out_b
 static void bucket_look(const struct intake_quota *quota, struct bucket *bucket)
 {
     struct error error = {0};
+    i64 began_us = seam_monotonic_us(quota->options->seam);
     err result = bucket_measure(bucket->warehouse, &bucket->used, &error);
     if (result != OK) {
         log_error("bucket_not_measured", result, &error, bucket->warehouse->name);
     }
     bucket->measured_us = seam_monotonic_us(quota->options->seam);
+    bucket->took_us = bucket->measured_us - began_us;
 }
 
 static struct bucket *bucket_of(struct intake_quota *quota, const struct warehouse *warehouse)
@@ -99,7 +104,8 @@ bool intake_quota_take(struct intake_quota *quota, const struct warehouse *wareh
     (void)pthread_mutex_lock(&quota->lock);
     struct bucket *bucket = bucket_of(quota, warehouse);
     i64 now_us = seam_monotonic_us(quota->options->seam);
-    if (bucket->used + bytes > most && now_us - bucket->measured_us >= MEASURE_US) {
+    if (bucket->used + bytes > most &&
+        now_us - bucket->measured_us >= REST_TIMES * bucket->took_us) {
         bucket_look(quota, bucket);
     }
     bool room = bucket->used + bytes <= most;
