@@ -9,7 +9,11 @@ enum { LEDGER_SCHEMA_VERSION = 1 };
 
 static const char *const LEDGER_SCHEMA[] = {
     "CREATE TABLE installation (id TEXT PRIMARY KEY, schema_version BIGINT NOT NULL, "
-    "running_us BIGINT NOT NULL, incarnation BIGINT NOT NULL, created_at BIGINT NOT NULL)",
+    "running_us BIGINT NOT NULL, incarnation BIGINT NOT NULL, created_at BIGINT NOT NULL, "
+    /* 1: a copy that a backup made; it recovers before it serves (O1) */
+    "copied BIGINT NOT NULL DEFAULT 0)",
+    /* The number that the ledger knows to stand in each warehouse's file bucket (O1). */
+    "CREATE TABLE incarnation_bucket (warehouse TEXT PRIMARY KEY, incarnation BIGINT NOT NULL)",
     "CREATE TABLE node (id TEXT PRIMARY KEY, lease_until BIGINT NOT NULL, role TEXT NOT NULL)",
     "CREATE TABLE project (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
     "created_at BIGINT NOT NULL)",
@@ -67,6 +71,18 @@ static const char *const LEDGER_SCHEMA[] = {
     "CREATE TABLE void_uid (uid TEXT PRIMARY KEY, at BIGINT NOT NULL)",
     "CREATE TABLE quarantine (sink TEXT NOT NULL, batch_id TEXT NOT NULL, uids TEXT NOT NULL, "
     "at BIGINT NOT NULL, PRIMARY KEY (sink, batch_id))",
+    /* Parts of intake objects to which no batch row refers, since they were first seen (I19). An
+     * object that cannot be read is one part without a batch id. chain: 0 not looked up, 1 no plan
+     * of the chain names it, 2 one does. */
+    "CREATE TABLE orphan_segment (sink TEXT NOT NULL, object_key TEXT NOT NULL, "
+    "batch_id TEXT NOT NULL, uid TEXT NOT NULL, byte_offset BIGINT NOT NULL, "
+    "bytes BIGINT NOT NULL, rows BIGINT NOT NULL, refused BIGINT NOT NULL, "
+    "sha256 BYTEA NOT NULL, body_hash BYTEA NOT NULL, received_at BIGINT NOT NULL, "
+    "modified_at BIGINT NOT NULL, first_seen_at BIGINT NOT NULL, running_us BIGINT NOT NULL, "
+    "looked BIGINT NOT NULL, chain BIGINT NOT NULL, kept BIGINT NOT NULL, "
+    "PRIMARY KEY (sink, object_key, byte_offset))",
+    "CREATE INDEX orphan_batch ON orphan_segment (sink, batch_id)",
+    "CREATE INDEX orphan_uid ON orphan_segment (sink, uid)",
     /* Running time and wall clock as they stood together, an hour apart and at every jump (I19). */
     "CREATE TABLE clock_sample (running_us BIGINT PRIMARY KEY, wall BIGINT NOT NULL)",
     /* Objects that may go: written by the transaction that made them so, removed when deleted. */

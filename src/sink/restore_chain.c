@@ -1,0 +1,268 @@
+#include "sink/batch.h"
+#include "sink/restore_steps.h"
+
+/* Steps 3 to 6: the property, the chain, undo and redo. A plan is proven by the chain from the
+ * property's id through the prev links, never by its number: an abandoned fork may hold plans with
+ * the same numbers that never landed. */
+
+enum { RESTORE_PLAN_MIB_MAX = 256, RESTORE_REJECTS_MIB_MAX = 512 };
+#define RESTORE_REJECTS_US (7 * TIME_DAY_US)
+
+/* ---- the property ---- */
+
+/* The last fence of a deleted sink removes the property; a copy may have missed it. */
+static err names_deleted_sink(struct restore *restore, str sink_id, bool *out_deleted,
+                              struct error *error)
+{
+    struct ledger_sink other = {0};
+    struct error told = {0};
+    err found = ledger_find_sink(restore->roll.env->db, restore->roll.arena, STR(""), sink_id,
+                                 &other, &told);
+    if (found != OK && found != NOT_FOUND) {
+        return error_set(error, found, told.code, "%s", told.message);
+    }
+    *out_deleted = found == OK && other.state == SINK_DELETED;
+    return OK;
+}
+
+err restore_read(struct restore *restore, const struct table *table,
+                 enum restore_reading *out_reading, struct plan_property *out_property,
+                 struct error *error)
+{
+    const struct ledger_sink *sink = &restore->roll.sink;
+    bool unclaimed = sink->claim_state != CLAIM_CLAIMED;
+    str text = metadata_property(table->metadata, METADATA_ROLL_PROPERTY);
+    *out_reading = RESTORE_OTHER;
+    if (text.data == NULL) {
+        *out_reading = unclaimed ? RESTORE_UNCLAIMED : RESTORE_OTHER;
+        return OK;
+    }
+    struct plan_property read = {0};
+    if (!plan_parse_property(text, &read) ||
+        !str_equal(read.installation, restore->roll.env->installation_id)) {
+        return OK;
+    }
+    if (!str_equal(read.sink_id, sink->id)) {
+        bool deleted = false;
+        TRY(names_deleted_sink(restore, read.sink_id, &deleted, error));
+        *out_reading = unclaimed && deleted ? RESTORE_UNCLAIMED : RESTORE_OTHER;
+        return OK;
+    }
+    *out_property = read;
+    bool same = read.n == sink->last_n && str_equal(read.id, sink->last_plan_id);
+    *out_reading = same ? RESTORE_SAME : read.n > sink->last_n ? RESTORE_AHEAD : RESTORE_OTHER;
+    return OK;
+}
+
+/* ---- counts (O13) ---- */
+
+/* The snapshot whose summary names this plan; NULL: none is left. */
+static const json_t *find_snapshot(const struct metadata *metadata, str roll)
+{
+    const json_t *snapshots = json_object_get(metadata_json(metadata), "snapshots");
+    for (size_t i = json_array_size(snapshots); i > 0; i--) {
+        const json_t *snapshot = json_array_get(snapshots, i - 1);
+        const json_t *summary = json_object_get(snapshot, "summary");
+        const char *text = json_string_value(json_object_get(summary, "lakehousebox.sink.roll"));
+        if (text != NULL && str_equal(str_from(text), roll)) {
+            return snapshot;
+        }
+    }
+    return NULL;
+}
+
+/* Rejected rows by the batch's rejects file; -1: there is none. A record without a row stands for
+ * the whole batch. */
+static err count_rejects(struct restore *restore, const struct ledger_batch *batch, i64 *out_rows,
+                         struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_REJECTS_MIB_MAX * MIB);
+    struct store_object object = {0};
+    struct error told = {0};
+    str key = batch_rejects_key(arena, restore->roll.sink.id, batch->batch_id);
+    err got = store_get(&restore->roll.env->warehouse->files, arena, key, &object, &told);
+    if (got == NOT_FOUND) {
+        *out_rows = -1;
+        return OK;
+    }
+    if (got != OK) {
+        return error_set(error, got, told.code, "%s", told.message);
+    }
+    i64 rows = 0;
+    str rest = object.body;
+    str line = {0};
+    while (str_next(&rest, '\n', &line)) {
+        if (line.size > 0) {
+            json_t *record = json_loadb(line.data, line.size, 0, NULL);
+            bool whole = json_is_null(json_object_get(record, "row"));
+            json_decref(record);
+            rows += whole ? batch->rows : 1;
+        }
+    }
+    *out_rows = num_min_i64(rows, batch->rows);
+    return OK;
+}
+
+struct counting {
+    struct ledger_verdict *verdicts;
+    i64 snapshot_id;
+    i64 unknown;
+};
+
+static err count_batch(struct restore *restore, const struct chain_plan *plan, size_t index,
+                       bool none_rejected, struct counting *counting, struct error *error)
+{
+    const struct ledger_batch *batch = &plan->batches[index];
+    i64 rejected = 0;
+    if (!none_rejected) {
+        TRY(count_rejects(restore, batch, &rejected, error));
+        /* No file: nothing was rejected, as long as files of that time are kept. */
+        bool kept = restore->roll.sink.now - plan->written_at < RESTORE_REJECTS_US;
+        counting->unknown += rejected < 0 && !kept ? 1 : 0;
+        rejected = num_max_i64(rejected, 0);
+    }
+    counting->verdicts[index] = (struct ledger_verdict){.batch_id = batch->batch_id,
+                                                        .rows_committed = batch->rows - rejected,
+                                                        .rows_rejected = rejected};
+    return OK;
+}
+
+static err count_plan(struct restore *restore, struct arena *arena, const struct table *table,
+                      const struct chain_plan *plan, struct counting *counting, struct error *error)
+{
+    str roll = str_format(arena, "%lld-%.*s", (long long)plan->n, STR_ARG(plan->id));
+    counting->verdicts = arena_array(arena, plan->count, sizeof(*counting->verdicts));
+    if (roll.data == NULL || counting->verdicts == NULL) {
+        return error_memory(error);
+    }
+    const json_t *snapshot = find_snapshot(table->metadata, roll);
+    const json_t *summary = json_object_get(snapshot, "summary");
+    str rejected = str_from(
+        json_string_value(json_object_get(summary, "lakehousebox.sink.rejected_rows")));
+    counting->snapshot_id = json_integer_value(json_object_get(snapshot, "snapshot-id"));
+    counting->unknown = 0;
+    bool none_rejected = str_equal(rejected, STR("0"));
+    for (size_t i = 0; i < plan->count; i++) {
+        TRY(count_batch(restore, plan, i, none_rejected, counting, error));
+    }
+    return OK;
+}
+
+/* ---- redo ---- */
+
+static struct ledger_proven proven_of(const struct restore *restore, const struct chain_plan *plan,
+                                      const struct counting *counting)
+{
+    return (struct ledger_proven){
+        .sink_id = restore->roll.sink.id,
+        .n = plan->n,
+        .id = plan->id,
+        .prev = plan->prev,
+        .config_version = plan->config_version,
+        .batches = plan->batches,
+        .verdicts = counting->verdicts,
+        .count = plan->count,
+        .snapshot_id = counting->snapshot_id,
+    };
+}
+
+static err redo_plan(struct restore *restore, const struct table *table,
+                     const struct chain_link *link, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_PLAN_MIB_MAX * MIB);
+    struct chain_plan plan = {0};
+    struct counting counting = {0};
+    TRY(chain_read(&restore->roll.env->warehouse->files, arena, restore->roll.sink.id, link->n,
+                   link->id, &plan, error));
+    TRY(count_plan(restore, arena, table, &plan, &counting, error));
+    struct ledger_proven proven = proven_of(restore, &plan, &counting);
+    TRY(ledger_prove_plan(restore->roll.env->db, &proven, error));
+    CRASH_POINT(plan_proven);
+    restore->report->plans++;
+    restore->report->committed += proven.committed;
+    restore->report->quarantined += proven.quarantined;
+    restore->report->unknown += counting.unknown;
+    return OK;
+}
+
+/* The walk from the property has to reach the copy's last plan; a sink that the copy does not know
+ * to be claimed begins with its claim. */
+static err walk(struct restore *restore, const struct plan_property *property,
+                struct chain_link **out_links, size_t *out_count, struct error *error)
+{
+    const struct ledger_sink *sink = &restore->roll.sink;
+    struct error told = {0};
+    str floor = {0};
+    err walked = chain_walk(&restore->roll.env->warehouse->files, restore->roll.arena, sink->id,
+                            property->n, property->id, sink->last_n, out_links, out_count, &floor,
+                            &told);
+    if (walked == NOT_FOUND || walked == CORRUPT) {
+        return restore_stop(restore, "ledger_mismatch", str_from(told.message),
+                            LEDGER_STOP_KEEP_FLAG, error);
+    }
+    if (walked != OK) {
+        return error_set(error, walked, told.code, "%s", told.message);
+    }
+    if (!str_equal(floor, sink->last_plan_id)) {
+        return restore_stop(
+            restore, "ledger_mismatch",
+            STR("the table's chain of rolls does not lead to the ledger's last one"),
+            LEDGER_STOP_KEEP_FLAG, error);
+    }
+    return OK;
+}
+
+err restore_redo(struct restore *restore, const struct table *table,
+                 const struct plan_property *property, struct error *error)
+{
+    const struct db *db = restore->roll.env->db;
+    struct chain_link *links = NULL;
+    size_t count = 0;
+    TRY(walk(restore, property, &links, &count, error));
+    if (restore->stopped) {
+        return OK;
+    }
+    TRY(ledger_prove_claim(db, restore->roll.sink.id, error));
+    /* The copy's live plan has the number after its last one. */
+    str proven = count > 0 ? links[count - 1].id : STR("");
+    TRY(ledger_undo_plans(db, restore->roll.sink.id, proven, &restore->report->undone, error));
+    CRASH_POINT(plans_undone);
+    for (size_t i = count; i > 0; i--) {
+        TRY(roll_keep_lease(&restore->roll, error));
+        TRY(redo_plan(restore, table, &links[i - 1], error));
+    }
+    return OK;
+}
+
+/* ---- verdicts ---- */
+
+static err redo_verdict(void *context, const struct chain_plan *plan, struct error *error)
+{
+    struct restore *restore = context;
+    const struct db *db = restore->roll.env->db;
+    bool known = false;
+    TRY(ledger_knows_plan(db, plan->id, &known, error));
+    if (known) {
+        return OK;
+    }
+    struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_PLAN_MIB_MAX * MIB);
+    struct counting counting = {
+        .verdicts = arena_array(arena, plan->count, sizeof(*counting.verdicts))};
+    if (counting.verdicts == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        counting.verdicts[i] = (struct ledger_verdict){.batch_id = plan->batches[i].batch_id,
+                                                       .rows_rejected = plan->batches[i].rows};
+    }
+    struct ledger_proven proven = proven_of(restore, plan, &counting);
+    TRY(ledger_prove_verdict(db, &proven, &known, error));
+    restore->report->committed += known ? 0 : proven.committed;
+    return OK;
+}
+
+err restore_verdicts(struct restore *restore, struct error *error)
+{
+    return chain_visit_verdicts(&restore->roll.env->warehouse->files, restore->roll.sink.id,
+                                redo_verdict, restore, error);
+}

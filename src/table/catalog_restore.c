@@ -1,0 +1,295 @@
+#include "table/catalog_restore.h"
+
+#include "base/log.h"
+#include "table/catalog_state.h"
+#include "table/metadata_file.h"
+
+#define HINT_FOLDER "/metadata/"
+#define HINT_NAME   "version-hint.text"
+
+enum { RESTORE_SCRATCH_BYTES_MAX = 16 * 1024 * 1024, RESTORE_PAGE = 1000, HINT_BYTES_MAX = 512 };
+
+/* ---- names ---- */
+
+/* The number that a metadata file's name begins with, or -1. */
+static i64 version_of(str name)
+{
+    str file = str_slice(name, (size_t)(str_find_last_byte(name, '/') + 1), name.size);
+    i64 dash = str_find_byte(file, '-');
+    i64 version = -1;
+    if (dash <= 0 || !str_to_i64(str_slice(file, 0, (size_t)dash), &version)) {
+        return -1;
+    }
+    return version;
+}
+
+static str directory_of(str uri)
+{
+    i64 slash = str_find_last_byte(uri, '/');
+    return slash < 0 ? uri : str_slice(uri, 0, (size_t)slash);
+}
+
+/* The hint's content as a name, without what could lead elsewhere; empty: unusable. */
+static str clean_hint(str text)
+{
+    str name = str_trim(text);
+    while (name.size > 0 &&
+           (name.data[name.size - 1] == '\n' || name.data[name.size - 1] == '\r')) {
+        name.size--;
+    }
+    bool bad = name.size == 0 || name.size > HINT_BYTES_MAX || str_find_byte(name, '/') >= 0 ||
+               str_find_byte(name, '\0') >= 0;
+    return bad ? (str){NULL, 0} : name;
+}
+
+/* ---- one table ---- */
+
+struct pointing {
+    struct catalog_local *local;
+    struct arena *arena;
+    struct table_name name;
+    struct catalog_pointer pointer;
+    str hint; /* data NULL: there is none */
+    str location;
+};
+
+/* Where the table lies: by its metadata; when that file was trimmed since, by the pointer's place.
+ */
+static err find_location(struct pointing *pointing, struct error *error)
+{
+    AUTO_METADATA struct metadata *metadata = NULL;
+    struct error told = {0};
+    err read = metadata_file_read(pointing->local->locations, pointing->pointer.metadata_location,
+                                  &metadata, &told);
+    str location = {0};
+    if (read == OK) {
+        location = metadata_file_normal(pointing->arena, metadata_location(metadata));
+    } else if (read == CORRUPT) {
+        location = directory_of(directory_of(pointing->pointer.metadata_location));
+    } else {
+        return error_set(error, read, told.code, "%s", told.message);
+    }
+    pointing->location = str_copy(pointing->arena, location);
+    return pointing->location.data != NULL ? OK : error_memory(error);
+}
+
+static err read_hint(struct pointing *pointing, struct error *error)
+{
+    struct error told = {0};
+    str text = {0};
+    str uri = str_format(pointing->arena, "%.*s" HINT_FOLDER HINT_NAME,
+                         STR_ARG(pointing->location));
+    if (uri.data == NULL) {
+        return error_memory(error);
+    }
+    err got = location_get(pointing->local->locations, pointing->arena, uri, &text, &told);
+    if (got == OK) {
+        pointing->hint = clean_hint(text);
+        return OK;
+    }
+    return got == NOT_FOUND ? OK : error_set(error, got, told.code, "%s", told.message);
+}
+
+/* The hint names a file beside the present one, or in the table's own metadata folder. */
+static err read_hinted(struct pointing *pointing, str *out_uri, struct metadata **out_metadata,
+                       struct error *error)
+{
+    const str folders[] = {
+        directory_of(pointing->pointer.metadata_location),
+        str_format(pointing->arena, "%.*s/metadata", STR_ARG(pointing->location))};
+    struct error told = {0};
+    err read = CORRUPT;
+    for (size_t i = 0; i < ARRAY_COUNT(folders) && read == CORRUPT; i++) {
+        str uri = str_format(pointing->arena, "%.*s/%.*s.metadata.json", STR_ARG(folders[i]),
+                             STR_ARG(pointing->hint));
+        if (uri.data == NULL) {
+            return error_memory(error);
+        }
+        error_clear(&told);
+        read = metadata_file_read(pointing->local->locations, uri, out_metadata, &told);
+        *out_uri = uri;
+    }
+    return read == OK ? OK : error_set(error, read, told.code, "%s", told.message);
+}
+
+static err move_forward(struct pointing *pointing, struct catalog_restored *restored,
+                        struct error *error)
+{
+    AUTO_METADATA struct metadata *metadata = NULL;
+    str uri = {0};
+    TRY(read_hinted(pointing, &uri, &metadata, error));
+    if (!str_equal(metadata_uuid(metadata), pointing->pointer.uuid)) {
+        return error_set(error, CORRUPT, ERROR_INTERNAL, "the hint of %.*s names another table",
+                         STR_ARG(pointing->name.name));
+    }
+    const struct catalog_swap swap = {.name = pointing->name,
+                                      .uuid = pointing->pointer.uuid,
+                                      .from = pointing->pointer.metadata_location,
+                                      .to = uri};
+    TRY(catalog_rows_swap(&pointing->local->rows, &swap, 1, error));
+    restored->moved++;
+    log_event(LOG_WARN, "table_pointer_moved_forward", LOG_S("table", pointing->name.name),
+              LOG_S("from", pointing->pointer.metadata_location), LOG_S("to", uri));
+    return OK;
+}
+
+static err write_hint(struct pointing *pointing, struct catalog_restored *restored,
+                      struct error *error)
+{
+    AUTO_METADATA struct metadata *metadata = NULL;
+    TRY(metadata_file_read(pointing->local->locations, pointing->pointer.metadata_location,
+                           &metadata, error));
+    TRY(metadata_file_point(pointing->local->locations, metadata,
+                            pointing->pointer.metadata_location, error));
+    restored->hints++;
+    return OK;
+}
+
+static err restore_pointer(struct pointing *pointing, struct catalog_restored *restored,
+                           struct error *error)
+{
+    TRY(catalog_rows_find(&pointing->local->rows, pointing->arena, pointing->name,
+                          &pointing->pointer, error));
+    TRY(find_location(pointing, error));
+    TRY(read_hint(pointing, error));
+    i64 hinted = pointing->hint.data != NULL ? version_of(pointing->hint) : -1;
+    i64 pointed = version_of(pointing->pointer.metadata_location);
+    if (hinted > pointed) {
+        return move_forward(pointing, restored, error);
+    }
+    return hinted < pointed ? write_hint(pointing, restored, error) : OK;
+}
+
+static err restore_locked(struct catalog_local *local, struct table_name name,
+                          struct catalog_restored *restored, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
+    struct pointing pointing = {.local = local, .arena = arena, .name = name};
+    u64 key = catalog_lock_key(name);
+    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    err result = restore_pointer(&pointing, restored, error);
+    catalog_lock_release(&local->lock, &key, 1);
+    return result;
+}
+
+err catalog_restore_pointers(struct catalog_local *local, struct catalog_restored *out_restored,
+                             struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * MIB);
+    struct catalog_restored restored = {0};
+    struct catalog_names spaces = {0};
+    TRY(catalog_rows_list_namespaces(&local->rows, arena, &spaces, error));
+    for (size_t i = 0; i < spaces.count; i++) {
+        struct catalog_names tables = {0};
+        struct arena_mark mark = arena_mark(arena);
+        TRY(catalog_rows_list_tables(&local->rows, arena, spaces.names[i], &tables, error));
+        for (size_t j = 0; j < tables.count; j++) {
+            const struct table_name name = {spaces.names[i], tables.names[j]};
+            struct error told = {0};
+            err result = restore_locked(local, name, &restored, &told);
+            restored.tables++;
+            if (result == CORRUPT || result == NOT_FOUND || result == DENIED) {
+                restored.lost++;
+                log_error("table_pointer_not_checked", result, &told, name.name);
+            } else if (result != OK) {
+                return error_set(error, result, told.code, "%s", told.message);
+            }
+        }
+        arena_reset_to(arena, mark);
+    }
+    *out_restored = restored;
+    return OK;
+}
+
+/* ---- a table without a pointer ---- */
+
+/* Whether the hint at this key is of the table; then the file it names. */
+static err judge_hint(struct catalog_local *local, struct arena *arena, str root, str key, str uuid,
+                      str *out_uri, struct error *error)
+{
+    AUTO_METADATA struct metadata *metadata = NULL;
+    struct error told = {0};
+    str text = {0};
+    str uri = str_format(arena, "%.*s/%.*s", STR_ARG(root), STR_ARG(key));
+    if (uri.data == NULL) {
+        return error_memory(error);
+    }
+    err got = location_get(local->locations, arena, uri, &text, &told);
+    str hint = got == OK ? clean_hint(text) : (str){NULL, 0};
+    if (got != OK && got != NOT_FOUND) {
+        return error_set(error, got, told.code, "%s", told.message);
+    }
+    str file = str_format(arena, "%.*s/%.*s.metadata.json", STR_ARG(directory_of(uri)),
+                          STR_ARG(hint));
+    if (hint.data == NULL || file.data == NULL) {
+        return OK;
+    }
+    error_clear(&told);
+    err read = metadata_file_read(local->locations, file, &metadata, &told);
+    if (read == OK && str_equal(metadata_uuid(metadata), uuid)) {
+        *out_uri = file;
+    }
+    return read == OK || read == CORRUPT ? OK
+                                         : error_set(error, read, told.code, "%s", told.message);
+}
+
+static err search(struct catalog_local *local, struct arena *arena, str root, str uuid,
+                  str *out_uri, struct error *error)
+{
+    struct store store = {0};
+    str first = {0};
+    char after_bytes[STORE_KEY_MAX];
+    str after = STR("");
+    bool more = true;
+    str probe = str_format(arena, "%.*s/x", STR_ARG(root));
+    if (probe.data == NULL) {
+        return error_memory(error);
+    }
+    TRY(location_find(local->locations, arena, probe, &store, &first, error));
+    str prefix = str_slice(first, 0, first.size - 1);
+    while (more && out_uri->data == NULL) {
+        struct store_list list = {0};
+        struct arena *page AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
+        TRY(store_list(&store, page, prefix, after, RESTORE_PAGE, &list, error));
+        for (size_t i = 0; i < list.count && out_uri->data == NULL; i++) {
+            str key = list.objects[i].key;
+            if (str_ends(key, STR(HINT_FOLDER HINT_NAME))) {
+                TRY(judge_hint(local, arena, root, str_slice(key, prefix.size, key.size), uuid,
+                               out_uri, error));
+            }
+        }
+        more = list.more && list.count > 0;
+        if (more) {
+            str last = list.objects[list.count - 1].key;
+            memcpy(after_bytes, last.data, last.size);
+            after = (str){after_bytes, last.size};
+        }
+    }
+    return OK;
+}
+
+err catalog_restore_table(struct catalog_local *local, str root, struct table_name name, str uuid,
+                          struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * MIB);
+    struct table_name found = {0};
+    struct error told = {0};
+    str uri = {0};
+    err there = catalog_rows_find_by_uuid(&local->rows, arena, uuid, &found, &told);
+    if (there != NOT_FOUND) {
+        return there == OK ? OK : error_set(error, there, told.code, "%s", told.message);
+    }
+    TRY(search(local, arena, root, uuid, &uri, error));
+    if (uri.data == NULL) {
+        return OK;
+    }
+    error_clear(&told);
+    err made = catalog_local_make_namespace(local, name.namespace_name, NULL, &told);
+    if (made != OK && made != CONFLICT) {
+        return error_set(error, made, told.code, "%s", told.message);
+    }
+    const struct catalog_swap swap = {.name = name, .uuid = uuid, .to = uri};
+    TRY(catalog_rows_swap(&local->rows, &swap, 1, error));
+    log_event(LOG_WARN, "table_pointer_made_again", LOG_S("table", name.name), LOG_S("to", uri));
+    return OK;
+}
