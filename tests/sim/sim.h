@@ -33,6 +33,7 @@ enum {
     SIM_FAULTS_MAX = 4096,
     SIM_SNAPSHOTS_MAX = 1024,
     SIM_VERSIONS_MAX = 2048,
+    SIM_LATE_MAX = 32,
 };
 #define SIM_EPOCH ((instant)1790000000 * TIME_SECOND_US)
 #define SIM_HOUR  (3600 * TIME_SECOND_US)
@@ -213,6 +214,7 @@ struct sim_world {
     bool faults; /* still on */
     bool stopping;
     i64 next_late;
+    i64 late_bases[SIM_LATE_MAX]; /* what commit requests on their way assert of main; 0: none */
     /* how hostile the schedule is, in parts of 65536 for each call */
     u32 p_fail;
     u32 p_unknown;
@@ -237,6 +239,8 @@ struct sim_world {
     i64 steps_max;
     /* the world beneath the seams */
     i64 ledger_offset; /* of the ledger's clock */
+    i64 ledger_offset_max;
+    i64 errands; /* deletes and patches under way */
     struct seam ledger_seam;
     struct seam quiet_seam;
     struct db_connection *connection;
@@ -323,6 +327,7 @@ void sim_db_close(void);
 struct store sim_store(struct sim_process *process);
 struct catalog sim_catalog(struct sim_process *process);
 err sim_catalog_open(void);
+bool sim_commit_under_way(void); /* some request has not landed yet */
 
 /* ---- sim_table: what stands in the tables ---- */
 

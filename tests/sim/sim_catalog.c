@@ -1,6 +1,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "table/document.h"
 #include "table/metadata_file.h"
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ static err sim_load(void *self, struct arena *arena, struct table_name name,
     TRY(catalog_load(&sim->catalog, arena, name, &table, error));
     if (fault == SIM_FAULT_STALE) {
         struct table old = {0};
-        i64 age = sim_between(100000, sim_below(8) == 0 ? 120 * TIME_SECOND_US
+        i64 age = sim_between(100000, sim_below(4) == 0 ? 300 * TIME_SECOND_US
                                                         : 4500000);
         if (load_old(metadata_uuid(table.metadata), age, arena, &old)) {
             table_close(&table);
@@ -73,7 +74,37 @@ static err sim_load(void *self, struct arena *arena, struct table_name name,
 struct late_commit {
     struct table_name name;
     json_t *request;
+    i64 *place; /* in late_bases; NULL: there was no room */
 };
+
+bool sim_commit_under_way(void)
+{
+    for (size_t i = 0; i < SIM_LATE_MAX; i++) {
+        if (sim->late_bases[i] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static i64 *note_base(const json_t *request)
+{
+    const json_t *requirements = json_object_get(request, "requirements");
+    i64 base = -1;
+    for (size_t i = 0; i < json_array_size(requirements); i++) {
+        const json_t *requirement = json_array_get(requirements, i);
+        if (str_equal(document_text(requirement, "type"), STR("assert-ref-snapshot-id"))) {
+            base = document_i64_or(requirement, "snapshot-id", -1);
+        }
+    }
+    for (size_t i = 0; i < SIM_LATE_MAX; i++) {
+        if (sim->late_bases[i] == 0) {
+            sim->late_bases[i] = base;
+            return &sim->late_bases[i];
+        }
+    }
+    return NULL;
+}
 
 static err commit_now(struct arena *arena, struct table_name name, const json_t *request,
                       struct table *out_after, struct error *error)
@@ -86,6 +117,9 @@ static err commit_now(struct arena *arena, struct table_name name, const json_t 
 static void late_commit_lands(void *argument)
 {
     struct late_commit *late = argument;
+    if (late->place != NULL) {
+        *late->place = 0;
+    }
     if (!sim->stopping) {
         AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
         AUTO_TABLE struct table after = {0};
@@ -102,6 +136,7 @@ static void send_late(struct table_name name, const json_t *request)
     late->name = (struct table_name){str_copy(sim->arena, name.namespace_name),
                                      str_copy(sim->arena, name.name)};
     late->request = json_deep_copy(request);
+    late->place = note_base(request);
     sim_later(sim_late_delay(), late_commit_lands, late);
 }
 

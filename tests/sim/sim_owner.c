@@ -55,6 +55,10 @@ void sim_make_table(i32 slot)
         "[{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s}]", "id", 1, "name", "rid",
         "required", 0, "type", "string", "id", 2, "name", "n", "required", 0, "type", "int", "id", 3,
         "name", "p", "required", 0, "type", "date");
+    if (drawn >> 8 & 1) {
+        document_append(fields, json_pack("{s:i,s:s,s:b,s:s}", "id", 4, "name", "__ingest_ts",
+                                          "required", 0, "type", "timestamptz"));
+    }
     AUTO_JSON *request = json_pack(
         "{s:s, s:{s:s, s:i, s:o}, s:{s:s, s:s}}", "name", table->name, "schema", "type", "struct",
         "schema-id", 0, "fields", fields, "properties", "write.parquet.compression-codec",
@@ -153,7 +157,7 @@ i32 sim_make_sink(i32 slot)
 
 /* ---- other writers ---- */
 
-static void foreign_append(struct arena *arena, i32 slot)
+static void foreign_once(struct arena *arena, i32 slot)
 {
     static const struct partition_value NOTHING[1] = {{.number = 0}};
     AUTO_TABLE struct table loaded = {0};
@@ -177,6 +181,15 @@ static void foreign_append(struct arena *arena, i32 slot)
         sim_trace("foreign writer: appends to %s", table->name);
         (void)!commit(arena, table, request);
         json_decref(request);
+    }
+}
+
+static void foreign_append(struct arena *arena, i32 slot)
+{
+    i64 times = sim_below(3) == 0 ? sim_between(2, 5) : 1;
+    for (i64 i = 0; i < times && !sim->stopping; i++) {
+        foreign_once(arena, slot);
+        sim_wait(times > 1 ? sim_between(100000, 3 * TIME_SECOND_US) : 0);
     }
 }
 
@@ -302,6 +315,37 @@ static void expire(struct arena *arena, i32 slot)
     }
 }
 
+static bool is_late_base(i64 id)
+{
+    for (size_t i = 0; i < SIM_LATE_MAX; i++) {
+        if (sim->late_bases[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By one to three, or to just where a request under way expects main to be. */
+static i64 back_from(const struct metadata *metadata, i64 head)
+{
+    i64 steps = sim_between(1, 3);
+    i64 to = head;
+    i64 at = head;
+    for (i64 i = 0; i < 8; i++) {
+        const json_t *snapshot = metadata_snapshot(metadata, at);
+        i64 parent = document_i64_or(snapshot, "parent-snapshot-id", 0);
+        if (metadata_snapshot(metadata, parent) == NULL) {
+            return to;
+        }
+        at = parent;
+        if (is_late_base(at)) {
+            return at;
+        }
+        to = i < steps ? at : to;
+    }
+    return to;
+}
+
 static void roll_back(struct arena *arena, i32 slot)
 {
     AUTO_TABLE struct table loaded = {0};
@@ -310,13 +354,7 @@ static void roll_back(struct arena *arena, i32 slot)
     if (!load(arena, slot, &table, &loaded) || !metadata_main(loaded.metadata, &head)) {
         return;
     }
-    i64 steps = sim_between(1, 3);
-    i64 to = head;
-    for (i64 i = 0; i < steps; i++) {
-        const json_t *snapshot = metadata_snapshot(loaded.metadata, to);
-        i64 parent = document_i64_or(snapshot, "parent-snapshot-id", 0);
-        to = metadata_snapshot(loaded.metadata, parent) != NULL ? parent : to;
-    }
+    i64 to = back_from(loaded.metadata, head);
     if (to == head) {
         return;
     }
@@ -466,6 +504,7 @@ static void delete_sink(struct actor *actor, i32 slot)
 
 static void run_patch(struct actor *actor)
 {
+    sim->errands++;
     AUTO_ARENA struct arena *arena = arena_create((size_t)4 * MIB);
     const struct errand *errand = actor->argument;
     struct sim_process *process = actor->process;
@@ -486,6 +525,7 @@ static void run_patch(struct actor *actor)
                                   &sink, &error);
     result = result == OK ? lifecycle_patch(&lifecycle, arena, &bounds, &sink, &patch, &error)
                           : result;
+    sim->errands--;
     sim_trace("patch of %s: %s %s", sim->sinks[errand->sink].id, err_text(result), error.message);
 }
 
@@ -539,8 +579,27 @@ static void step_clock(void)
 {
     i64 span = sim_below(4) == 0 ? 2 * TIME_DAY_US : 30 * 60 * TIME_SECOND_US;
     sim->ledger_offset += sim_between(-span, span);
+    sim->ledger_offset_max = num_max_i64(sim->ledger_offset_max, sim->ledger_offset);
     sim_trace("** the ledger's clock steps, it is off by %lld s",
               (long long)(sim->ledger_offset / TIME_SECOND_US));
+}
+
+/* An intake with an open request stands still for longer than its batch is remembered. */
+static void freeze_long(void)
+{
+    struct sim_process *process = NULL;
+    for (i64 looks = 0; looks < 200 && process == NULL && !sim->stopping; looks++) {
+        struct sim_process *seen = sim->intakes[sim_below((u64)sim->intake_count)];
+        process = !seen->dead && !sim_node_idle(seen) ? seen : NULL;
+        if (process == NULL) {
+            sim_wait(sim_between(1000, sim->horizon / 400));
+        }
+    }
+    if (process != NULL && !sim->stopping && sim->horizon > 9 * TIME_DAY_US) {
+        i64 length = sim_between(7 * TIME_DAY_US, 9 * TIME_DAY_US);
+        process->frozen_until = num_max_i64(process->frozen_until, sim->now + length);
+        sim_trace("** %s freezes for %lld h", process->name, (long long)(length / SIM_HOUR));
+    }
 }
 
 static void act(struct actor *actor, enum sim_part part, i32 slot)
@@ -581,6 +640,8 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
         step_clock();
         return;
     case SIM_FREEZES:
+        freeze_long();
+        return;
     case SIM_DEATHS:
     case SIM_REPLAYS:
     case SIM_GROWTH:
@@ -590,22 +651,39 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     }
 }
 
+/* Whoever waits for the worst moment acts while a commit request is still under way. */
+static void await_trouble(void)
+{
+    for (int looks = 0; looks < 100 && !sim->stopping && !sim_commit_under_way(); looks++) {
+        sim_wait(sim_between(1000, sim->horizon / 200));
+    }
+    sim_wait(sim_between(0, 3 * TIME_SECOND_US));
+}
+
 static void run_part(struct actor *actor)
 {
     enum sim_part part = (enum sim_part)(intptr_t)actor->argument;
-    bool rare = part == SIM_UNSETTER || part == SIM_DROPPER || part == SIM_DELETER;
+    bool rare = part == SIM_UNSETTER || part == SIM_DROPPER || part == SIM_DELETER ||
+                part == SIM_FREEZES;
     i64 times = rare ? 1 : sim_between(1, 5);
     for (i64 i = 0; i < times && !sim->stopping; i++) {
-        sim_wait((i64)sim_below((u64)(num_max_i64(sim->horizon - sim->now, 0) / (times - i) + 1)));
+        i64 left = num_max_i64(sim->horizon - sim->now, 0);
+        left = part == SIM_FREEZES ? left / 6 : left;
+        sim_wait((i64)sim_below((u64)(left / (times - i) + 1)));
+        if (part != SIM_FREEZES && sim_below(2) == 0) {
+            await_trouble();
+        }
         if (!sim->stopping && sim->faults) {
+            sim->errands++;
             act(actor, part, (i32)sim_below((u64)sim->slot_count));
+            sim->errands--;
         }
     }
 }
 
 void sim_start_owners(void)
 {
-    for (i32 part = 0; part <= SIM_CLOCKS; part++) {
+    for (i32 part = 0; part <= SIM_FREEZES; part++) {
         if (sim_part((enum sim_part)part)) {
             (void)sim_spawn("owner", sim_hash(10, (u64)part, 0), NULL, run_part,
                             (void *)(intptr_t)part, 1);

@@ -19,7 +19,7 @@ const char *sim_part_name(enum sim_part part)
 bool sim_part(enum sim_part part)
 {
     static const u32 odds[SIM_PART_COUNT] = {
-        [SIM_FOREIGN] = 128, [SIM_COMPACTOR] = 90, [SIM_EXPIRER] = 128, [SIM_ROLLBACK] = 40,
+        [SIM_FOREIGN] = 128, [SIM_COMPACTOR] = 90, [SIM_EXPIRER] = 128, [SIM_ROLLBACK] = 72,
         [SIM_UNSETTER] = 10, [SIM_RENAMER] = 24,   [SIM_DROPPER] = 14,  [SIM_ALTERER] = 60,
         [SIM_PATCHER] = 60,  [SIM_DELETER] = 60,   [SIM_CLOCKS] = 90,   [SIM_FREEZES] = 128,
         [SIM_DEATHS] = 180,  [SIM_REPLAYS] = 160,  [SIM_GROWTH] = 100,  [SIM_REJECTS] = 128,
@@ -58,7 +58,7 @@ static void draw_parameters(void)
     sim->tick_us = num_max_i64(10 * TIME_SECOND_US, sim->horizon / 50);
     sim->p_fail = intensity(a >> 8, 300, 3000);
     sim->p_unknown = intensity(a >> 12, 600, 12000);
-    sim->p_read = intensity(a >> 16, 300, 3000);
+    sim->p_read = intensity(a >> 16, 300, 9000);
     sim->p_slow = intensity(a >> 20, 60, 1500);
     sim->p_die = sim_part(SIM_DEATHS) ? intensity(a >> 24, 100, 3000) : 0;
     sim->p_freeze = sim_part(SIM_FREEZES) ? intensity(a >> 28, 30, 600) : 0;
@@ -132,7 +132,7 @@ static bool is_settled(void)
     struct left left = {.arena = sim->scratch};
     err read = db_read(&sim->raw_db, left_body, &left, NULL);
     assert(read == OK);
-    bool settled = true;
+    bool settled = sim->errands == 0;
     for (size_t i = 0; i < left.rows.row_count; i++) {
         bool waits = db_number(&left.rows, i, 1) != 0;
         settled = settled && (!waits || sim_table_broken(db_text(&left.rows, i, 0)));
@@ -159,6 +159,8 @@ static void quiet_end(void)
     enum { ROUNDS = 60, ASK_FROM = 6, HELD_FROM = 30 };
     sim->faults = false;
     sim->tick_us = 60 * TIME_SECOND_US;
+    /* Set right without going back: what is stamped in the future of a clock only waits. */
+    sim->ledger_offset = sim->ledger_offset_max;
     sim_trace("== faults are over");
     for (size_t i = 0; i < sim->process_count; i++) {
         sim_thaw(sim->processes[i]);
