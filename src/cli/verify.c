@@ -26,14 +26,15 @@ static bool is_wanted(struct cli *cli, const json_t *sink)
     if (cli->argument_count == 0) {
         return true;
     }
-    str table = output_text(cli, sink, "table", OUTPUT_TEXT);
-    str after_warehouse = str_slice(table, (size_t)(str_find_byte(table, '.') + 1), table.size);
+    str full = str_format(cli->arena, "%.*s.%.*s",
+                          STR_ARG(output_text(cli, sink, "warehouse", OUTPUT_TEXT)),
+                          STR_ARG(output_text(cli, sink, "table", OUTPUT_TEXT)));
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_equal(output_text(cli, sink, names[i], OUTPUT_TEXT), cli->arguments[0])) {
             return true;
         }
     }
-    return str_equal(after_warehouse, cli->arguments[0]);
+    return str_equal(full, cli->arguments[0]);
 }
 
 /* ---- one sink ---- */

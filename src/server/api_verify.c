@@ -42,6 +42,7 @@ err api_sink_verify(struct api_request *request, struct error *error)
     TRY(api_find_sink(request, &sink, error));
     struct verify_env env = {
         .db = &service->db,
+        .seam = service->seam,
         .warehouse = warehouse_get(service->warehouses, sink.warehouse),
         .installation_id = service->installation_id,
         .what = VERIFY_LIVE,

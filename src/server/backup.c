@@ -209,6 +209,7 @@ MUST_USE static err verify_warehouse(struct backup *backup, const struct db *db,
     AUTO_ARENA struct arena *arena = arena_create(COPY_BYTES_MAX);
     const struct verify_env env = {
         .db = db,
+        .seam = backup->service->seam,
         .warehouse = warehouse,
         .installation_id = backup->service->installation_id,
         .what = VERIFY_COPY,

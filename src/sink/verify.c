@@ -7,6 +7,8 @@
 
 /* Looks until two in a row agree; what both found is the report. */
 
+#define LOOKS_APART_US (2 * TIME_SECOND_US)
+
 enum { LOOKS_MAX = 4, TEXT_MAX = 480, SCRATCH_MIB_MAX = 1536 };
 
 const char *const VERIFY_CURE_LEDGER =
@@ -162,6 +164,9 @@ err verify_sink(const struct verify_env *env, struct arena *arena, str sink_id,
     for (int looks = 0; looks < LOOKS_MAX && !agreed; looks++) {
         AUTO_ARENA struct arena *look_arena = arena_create((size_t)VERIFY_MIB_MAX * MIB);
         struct verify_report report = {0};
+        if (looks > 0) {
+            seam_wait_us(env->seam, LOOKS_APART_US);
+        }
         arena_reset(scratch);
         TRY(look(env, look_arena, scratch, sink_id, &report, error));
         struct verify_report common = report;

@@ -2,8 +2,9 @@
  *
  * Ledger, plan objects, waiting batches' bytes, rejects files, and the table with its manifests and
  * data files are held against each other. Nothing is locked and nothing is written: rolls go on
- * meanwhile. So a finding counts only when a second look, on a fresh snapshot of the ledger and a
- * fresh load of the table, finds the same; what was merely under way has changed by then.
+ * meanwhile. So a finding counts only when a second look, 2 s later on a fresh snapshot of the
+ * ledger and a fresh load of the table, finds the same; what was merely under way has changed by
+ * then.
  *
  * A finding names the rule of docs/exactly-once.md that it breaks, and what to do. It is a result,
  * not a failure: verify_sink fails only when it could not look (IO, LIMIT, NOT_FOUND). Blocking;
@@ -28,6 +29,7 @@ enum verify_depth {
 
 struct verify_env {
     const struct db *db;
+    const struct seam *seam;
     const struct warehouse *warehouse; /* the sink's */
     str installation_id;
     enum verify_what what;

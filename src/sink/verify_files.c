@@ -266,9 +266,14 @@ MUST_USE static err read_manifest(struct files *files, const struct manifest_fil
     if (read == LIMIT) {
         return error_set(error, read, told.code, "%s", told.message);
     }
-    if (read != OK || (manifest->length >= 0 && manifest->length != (i64)bytes.size)) {
+    if (read != OK) {
         verify_find(verify, "I25", manifest->path, VERIFY_CURE_FILES, "the manifest is damaged");
         return OK;
+    }
+    if (manifest->length >= 0 && manifest->length != (i64)bytes.size) {
+        verify_find(verify, "I25", manifest->path, VERIFY_CURE_FILES,
+                    "the manifest has %zu bytes, the manifest list says %lld", bytes.size,
+                    (long long)manifest->length);
     }
     return read_entries(files, manifest, avro, fresh, error);
 }
