@@ -22,6 +22,9 @@ static const struct alert_kind KINDS[] = {
                        "AND held_reason = 'object_missing' AND ?1 > 0 GROUP BY sink"},
     {"object_damaged", "SELECT sink, min(batch_id) FROM batch WHERE held = 1 AND state <= 1 "
                        "AND held_reason = 'object_damaged' AND ?1 > 0 GROUP BY sink"},
+    {"batch_quarantined", "SELECT sink, min(batch_id) FROM quarantine WHERE ?1 > 0 GROUP BY sink"},
+    {"orphan_kept", "SELECT sink, min(object_key) FROM orphan_segment WHERE kept = 1 AND ?1 > 0 "
+                    "GROUP BY sink"},
     {"books_difference",
      "SELECT s.id, 'difference ' || (s.rows_accepted - s.rows_committed - s.rows_rejected - "
      "s.rows_discarded - (SELECT coalesce(sum(b.rows), 0) FROM batch b WHERE b.sink = s.id "

@@ -1,7 +1,7 @@
 #include "sink/lifecycle.h"
 
 #include "base/assert.h"
-#include "base/base64.h"
+#include "sink/settings.h"
 
 #include <stdio.h>
 
@@ -204,55 +204,6 @@ err lifecycle_docs_hint(struct arena *arena, str full_name, const struct metadat
 
 /* ---- the settings object ---- */
 
-static err write_settings(const struct lifecycle *lifecycle, struct arena *arena,
-                          const struct warehouse *warehouse, const struct ledger_sink *sink,
-                          const char *state, str *out_key, struct error *error)
-{
-    buf text = buf_create(arena, KIB, 64 * (size_t)KIB);
-    buf hash = buf_create(arena, 64, 128);
-    base64_hex(&hash, (str){(const char *)sink->send_key_sha256.bytes, 32});
-    const struct {
-        const char *name;
-        str value;
-    } members[] = {
-        {"installation", lifecycle->installation_id},
-        {"sink_id", sink->id},
-        {"state", str_from(state)},
-        {"name", sink->name},
-        {"project", sink->project},
-        {"warehouse", sink->warehouse},
-        {"namespace", sink->namespace_name},
-        {"table", sink->table_name},
-        {"table_uuid", sink->table_uuid},
-        {"claim_id", sink->claim_id},
-        {"unknown_fields", sink->unknown_fields},
-        {"idempotency", sink->idempotency},
-        {"send_key_id", sink->send_key_id},
-        {"send_key_sha256", buf_str(&hash)},
-    };
-    buf_append_format(&text,
-                      "{\"format\":1,\"config_version\":%lld,\"roll_seconds\":%lld,"
-                      "\"roll_bytes\":%lld,\"inactivity_seconds\":%lld",
-                      (long long)sink->config_version, (long long)sink->roll_seconds,
-                      (long long)sink->roll_bytes, (long long)sink->inactivity_seconds);
-    for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
-        buf_append_format(&text, ",\"%s\":", members[i].name);
-        /* The separator of namespace parts is a control byte, which JSON escapes. */
-        buf_append_json_string(&text, members[i].value);
-    }
-    buf_append(&text, STR("}\n"));
-    struct uid uid = id_uid_make(lifecycle->seam);
-    str key = str_format(arena, "_sink/%.*s/sink/%lld.%.*s.json", STR_ARG(sink->id),
-                         (long long)sink->config_version, STR_ARG(id_uid_str(&uid)));
-    if (!buf_ok(&text) || !buf_ok(&hash) || key.data == NULL) {
-        return error_memory(error);
-    }
-    const struct store_meta meta = {.content_type = STR_INIT("application/json")};
-    TRY(store_put(&warehouse->files, key, buf_str(&text), &meta, error));
-    *out_key = key;
-    return OK;
-}
-
 /* The transaction surely did not happen: its settings object tells of a sink that never was. A
  * remove that fails leaves an object that nobody reads. */
 static void remove_settings(const struct warehouse *warehouse, str key)
@@ -351,7 +302,8 @@ err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
                                    request->table_name);
     TRY(lifecycle_docs_hint(arena, full, table.metadata, &created.docs_hint, error));
     str settings = {0};
-    TRY(write_settings(lifecycle, arena, warehouse, &sink, "active", &settings, error));
+    TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id, &sink,
+                       SINK_ACTIVE, &settings, error));
     err inserted = ledger_insert_sink(lifecycle->db, &sink, error);
     if (inserted == CONFLICT) {
         remove_settings(warehouse, settings);
@@ -410,8 +362,8 @@ err lifecycle_patch(const struct lifecycle *lifecycle, struct arena *arena,
                    patch->roll_bytes != NULL || patch->inactivity_seconds != NULL ||
                    patch->unknown_fields != NULL || patch->idempotency != NULL;
     if (changes) {
-        str settings = {0};
-        TRY(write_settings(lifecycle, arena, warehouse, &changed, "active", &settings, error));
+        TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id,
+                           &changed, SINK_ACTIVE, NULL, error));
         TRY(ledger_patch_sink(lifecycle->db, sink->id, patch, error));
     }
     return sink->state == SINK_DISABLED ? ledger_resume_sink(lifecycle->db, sink->id, error) : OK;

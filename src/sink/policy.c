@@ -44,7 +44,10 @@ struct policy_verdict policy_judge(const struct ledger_sink *sink,
                                    const struct policy_limits *limits)
 {
     bool alive = sink->state == SINK_ACTIVE || sink->state == SINK_DISABLED;
-    if (alive && sink->has_live_plan && !sink->recovering) {
+    /* A recover that could not be ended; one that ledger_mismatch stopped waits for a person. */
+    bool recovers = sink->recovering && !(sink->state == SINK_DISABLED &&
+                                          str_equal(sink->state_reason, STR("ledger_mismatch")));
+    if (alive && (sink->recovering ? recovers : sink->has_live_plan)) {
         return (struct policy_verdict){.trigger = POLICY_SETTLE, .due_at = sink->now};
     }
     if (sink->state != SINK_ACTIVE || sink->recovering || sink->due_batches == 0) {

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "sink/batch.h"
+#include "sink/restore.h"
 #include "sink/roll_steps.h"
 
 /*                       ┌──────────────── look ◄──────────────┐
@@ -138,6 +139,22 @@ static err roll_settle(struct roll *roll, struct roll_plan *plan, enum roll_step
     return roll_commit_plan(roll, plan, out_step, error);
 }
 
+/* ---- recover ---- */
+
+/* The table is ahead of the ledger, or a recover was stopped: it goes on before anything else. What
+ * ledger_mismatch stopped waits for a person. */
+static err recover(struct roll *roll, enum roll_step *out_step, struct error *error)
+{
+    struct restore_sink report = {0};
+    if (roll->sink.state == SINK_DISABLED &&
+        str_equal(roll->sink.state_reason, STR("ledger_mismatch"))) {
+        return OK;
+    }
+    TRY(restore_flagged(roll->env, roll->arena, roll->sink.id, &report, error));
+    *out_step = report.end == RESTORE_RECOVERED ? STEP_AGAIN : STEP_DISABLED;
+    return OK;
+}
+
 /* ---- look ---- */
 
 static err roll_look(struct roll *roll, str sink_id, enum roll_step *out_step, struct error *error)
@@ -146,8 +163,11 @@ static err roll_look(struct roll *roll, str sink_id, enum roll_step *out_step, s
     TRY(roll_keep_lease(roll, error));
     *out_step = STEP_NOTHING;
     bool alive = roll->sink.state == SINK_ACTIVE || roll->sink.state == SINK_DISABLED;
-    if (!alive || roll->sink.recovering) {
+    if (!alive) {
         return OK;
+    }
+    if (roll->sink.recovering) {
+        return recover(roll, out_step, error);
     }
     if (roll->sink.has_live_plan) {
         struct roll_plan plan = {0};

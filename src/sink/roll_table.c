@@ -1,4 +1,5 @@
 #include "sink/attach.h"
+#include "sink/restore.h"
 #include "sink/roll_steps.h"
 
 static struct table_name sink_table(const struct roll *roll)
@@ -124,6 +125,14 @@ enum plan_reading roll_judge(const struct roll *roll, const struct ledger_plan *
 err roll_mismatch(struct roll *roll, enum plan_reading reading, const struct table *table,
                   enum roll_step *out_step, struct error *error)
 {
+    if (reading == PLAN_READS_AHEAD) {
+        /* Either another roller has finished it meanwhile, or the ledger is an older copy: the next
+         * look goes on with the plan that is there, or recovers. */
+        bool behind = false;
+        TRY(restore_note_ahead(roll->env, &roll->sink, table, &behind, error));
+        *out_step = behind ? STEP_AGAIN : STEP_LATER;
+        return OK;
+    }
     str text = metadata_property(table->metadata, METADATA_ROLL_PROPERTY);
     str detail = str_format(
         roll->arena, "%s: the table's %s is %.*s, the ledger's last roll is %lld (%.*s)",

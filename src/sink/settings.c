@@ -53,7 +53,7 @@ static void print_texts(buf *text, str installation_id, const struct ledger_sink
 
 err settings_write(const struct store *store, const struct seam *seam, struct arena *arena,
                    str installation_id, const struct ledger_sink *sink, enum sink_state state,
-                   struct error *error)
+                   str *out_key, struct error *error)
 {
     buf text = buf_create(arena, KIB, SETTINGS_BYTES_MAX);
     buf hash = buf_create(arena, 64, 128);
@@ -76,7 +76,11 @@ err settings_write(const struct store *store, const struct seam *seam, struct ar
         return error_memory(error);
     }
     const struct store_meta meta = {.content_type = STR_INIT("application/json")};
-    return store_put(store, key, buf_str(&text), &meta, error);
+    TRY(store_put(store, key, buf_str(&text), &meta, error));
+    if (out_key != NULL) {
+        *out_key = key;
+    }
+    return OK;
 }
 
 /* ---- reading ---- */

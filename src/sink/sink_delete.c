@@ -1,6 +1,8 @@
 #include "sink/sink_delete.h"
 
+#include "sink/ledger_recover.h"
 #include "sink/roll_steps.h"
+#include "sink/settings.h"
 
 /* Deleting a sink (8.2), over its states in ledger_sink.c:
  *
@@ -142,10 +144,42 @@ static err take_lease(struct roll *roll, struct error *error)
     return error_set(error, BUSY, ERROR_UNAVAILABLE, "a roll of the sink is under way");
 }
 
+/* The store knows before the ledger does: an older copy of the ledger learns it from there (O14).
+ */
+static err write_state(const struct roll_env *env, str sink_id, enum sink_state state,
+                       struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)MIB);
+    struct ledger_sink sink = {0};
+    TRY(ledger_find_sink(env->db, arena, STR(""), sink_id, &sink, error));
+    return settings_write(&env->warehouse->files, env->seam, arena, env->installation_id, &sink,
+                          state, NULL, error);
+}
+
+err sink_delete_begin(const struct roll_env *env, str sink_id, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)MIB);
+    struct ledger_sink sink = {0};
+    TRY(ledger_find_sink(env->db, arena, STR(""), sink_id, &sink, error));
+    if (sink.recovering && sink.state == SINK_DISABLED) {
+        TRY(ledger_stop_recover(env->db, sink.id, sink.state_reason, STR("the sink is deleted"),
+                                LEDGER_STOP_CLEAR_FLAG, error));
+        sink.recovering = false;
+    }
+    bool begins = sink.state == SINK_ACTIVE || sink.state == SINK_DISABLED;
+    if (begins && !sink.recovering) {
+        TRY(write_state(env, sink.id, SINK_DELETING, error));
+        CRASH_POINT(deleting_written);
+    }
+    return ledger_begin_delete(env->db, sink_id, error);
+}
+
 static err delete_under_lease(struct roll *roll, i64 *out_discarded_batches, struct error *error)
 {
     TRY(fence_table(roll, error));
     CRASH_POINT(last_fence_landed);
+    TRY(write_state(roll->env, roll->sink.id, SINK_DELETED, error));
+    CRASH_POINT(deleted_written);
     TRY(ledger_end_delete(roll->env->db, roll->sink.id, out_discarded_batches, error));
     CRASH_POINT(sink_deleted);
     return OK;
@@ -161,7 +195,7 @@ err sink_delete(const struct roll_env *env, str sink_id, i64 *out_discarded_batc
         .sink = {.id = sink_id},
         .began_at = seam_monotonic_us(env->seam),
     };
-    TRY(ledger_begin_delete(env->db, sink_id, error));
+    TRY(sink_delete_begin(env, sink_id, error));
     CRASH_POINT(sink_deleting);
     TRY(take_lease(&roll, error));
     err result = delete_under_lease(&roll, out_discarded_batches, error);

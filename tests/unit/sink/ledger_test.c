@@ -187,7 +187,10 @@ static void a_recovering_sink_accepts_and_plans_nothing(void **state)
     char sql[] = "UPDATE sink SET recovering = 1";
     run_sql(f, sql);
     assert_refused(f, describe_batch(f, "b", STR("{\"x\":1}")), ERROR_UNAVAILABLE);
-    assert_int_equal(roll_tick(f), ROLL_NOTHING);
+    struct ledger_plan plan = {0};
+    assert_int_equal(ledger_make_plan(&f->db, f->arena, f->sink_id, STR("0123"), 1, 1, STR("asked"),
+                                      &plan, NULL),
+                     CONFLICT);
     i64 discarded = 0;
     assert_int_equal(sink_delete(&f->env, f->sink_id, &discarded, NULL), BUSY);
 }

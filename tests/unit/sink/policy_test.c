@@ -130,7 +130,20 @@ static void a_live_plan_is_settled_at_once(void **state)
     assert_due(sink, POLICY_SETTLE);
     sink.state = SINK_DISABLED;
     assert_due(sink, POLICY_SETTLE);
+}
+
+static void a_recover_goes_on_unless_a_person_has_to_decide(void **state)
+{
+    (void)state;
+    struct ledger_sink sink = one_batch();
     sink.recovering = true;
+    assert_due(sink, POLICY_SETTLE);
+    sink.state = SINK_DISABLED;
+    sink.state_reason = STR("table_gone");
+    assert_due(sink, POLICY_SETTLE);
+    sink.state_reason = STR("ledger_mismatch");
+    assert_later(sink, 0);
+    sink.state = SINK_DELETING;
     assert_later(sink, 0);
 }
 
@@ -144,10 +157,6 @@ static void only_an_active_sink_is_due(void **state)
         sink.state = states[i];
         assert_later(sink, 0);
     }
-    struct ledger_sink sink = one_batch();
-    sink.oldest_due_at = NOW - SECONDS(1000);
-    sink.recovering = true;
-    assert_later(sink, 0);
 }
 
 static void the_earliest_trigger_gives_the_reason(void **state)
@@ -172,6 +181,7 @@ int main(void)
         cmocka_unit_test(silence_makes_it_due_when_the_sink_wants_that),
         cmocka_unit_test(asking_counts_for_what_came_before_it),
         cmocka_unit_test(a_live_plan_is_settled_at_once),
+        cmocka_unit_test(a_recover_goes_on_unless_a_person_has_to_decide),
         cmocka_unit_test(only_an_active_sink_is_due),
         cmocka_unit_test(the_earliest_trigger_gives_the_reason),
     };
