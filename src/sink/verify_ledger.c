@@ -96,7 +96,8 @@ static err read_body(struct db_tx *tx, void *context, struct error *error)
     TRY(read_sink(tx, verify, reading->sink_id, error));
     TRY(read_plans(tx, verify, reading->sink_id, error));
     TRY(sql_select(tx, verify->arena, &rows, error,
-                   "SELECT " BATCH_COLUMNS LEDGER_BATCH_FROM "WHERE b.sink = ?1 ORDER BY b.seq",
+                   "SELECT " BATCH_COLUMNS LEDGER_BATCH_FROM
+                   "WHERE b.sink = ?1 ORDER BY b.seq, b.batch_id",
                    DB_T(reading->sink_id)));
     TRY(ledger_rows_batches(verify->arena, &rows, &verify->batches, &verify->batch_count, error));
     TRY(sql_select(tx, verify->arena, &rows, error,
