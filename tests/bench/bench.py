@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 from server import LHBOX, ROOT, Server, duckdb_attached  # noqa: E402
 
-COLUMNS = {"device": "string required", "at": "timestamptz", "celsius": "double", "volts": "double", "seq": "long",
+COLUMNS = {"device": "string required", "ts": "timestamptz", "celsius": "double", "volts": "double", "seq": "long",
            "ok": "boolean"}
 MIB = 1 << 20
 
@@ -83,7 +83,7 @@ def durable_answers(server: Server, sink: dict, connections: int, seconds: int) 
 
 def event_rows(count: int) -> list[str]:
     """Rows of a fleet of sensors: low-cardinality names, rising times, numbers with noise."""
-    return [json.dumps({"device": f"sensor-{n % 997:04}", "at": f"2026-09-{1 + n // 86400 % 28:02}T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}.{n * 7919 % 1000000:06}Z",
+    return [json.dumps({"device": f"sensor-{n % 997:04}", "ts": f"2026-09-{1 + n // 86400 % 28:02}T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}.{n * 7919 % 1000000:06}Z",
                         "celsius": round((n * 7919 % 60000) / 1000 - 20, 3), "volts": round(3 + (n * 31 % 997) / 1000, 3),
                         "seq": n, "ok": n % 13 != 0}, separators=(",", ":")) for n in range(count)]
 
@@ -123,7 +123,7 @@ def duckdb_roll(directory: Path, rows: list[str]) -> tuple[float, float, int]:
 import duckdb, resource, time
 c = duckdb.connect(config={{"threads": 1}})
 start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-c.execute("COPY (SELECT *, now() AS __ingest_ts FROM read_json('{source}', format='newline_delimited', columns={{device:'VARCHAR', at:'TIMESTAMPTZ', celsius:'DOUBLE', volts:'DOUBLE', seq:'BIGINT', ok:'BOOLEAN'}})) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+c.execute("COPY (SELECT *, now() AS __ingest_ts FROM read_json('{source}', format='newline_delimited', columns={{device:'VARCHAR', ts:'TIMESTAMPTZ', celsius:'DOUBLE', volts:'DOUBLE', seq:'BIGINT', ok:'BOOLEAN'}})) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 after = resource.getrusage(resource.RUSAGE_SELF)
 print(time.perf_counter() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
       c.execute("SELECT count(*) FROM '{target}'").fetchone()[0])

@@ -10,7 +10,7 @@ end
 function init(args)
    local rows = {}
    for i = 1, 8 do
-      rows[i] = string.format('{"device":"sensor-%04d","at":"2026-09-21T12:00:%02d.123456Z","celsius":%d.5,"volts":3.31,"seq":%d,"ok":true}', i, i, i, i)
+      rows[i] = string.format('{"device":"sensor-%04d","ts":"2026-09-21T12:00:%02d.123456Z","celsius":%d.5,"volts":3.31,"seq":%d,"ok":true}', i, i, i, i)
    end
    body = "[" .. table.concat(rows, ",") .. "]"
    run = args[1]
