@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "server/roller.h"
+#include "sink/ledger_recover.h"
 #include "table/catalog_local.h"
 
 #include <errno.h>
@@ -251,19 +252,13 @@ MUST_USE static err verify_copy(struct backup *backup, const struct db *db, stru
     return OK;
 }
 
-static err mark_body(struct db_tx *tx, void *context, struct error *error)
-{
-    (void)context;
-    return db_exec(tx, "UPDATE installation SET copied = 1", NULL, 0, NULL, error);
-}
-
 /* Marked before it is looked at: whatever becomes of it, it recovers before it serves. */
 MUST_USE static err look_at_copy(struct backup *backup, str ledger, struct error *error)
 {
     AUTO_ARENA struct arena *arena = arena_create(COPY_BYTES_MAX);
     struct db db = {0};
     TRY(db_open_sqlite(arena, ledger, backup->service->seam, &db, error));
-    err result = db_transact(&db, mark_body, NULL, error);
+    err result = ledger_mark_copy(&db, error);
     result = result == OK ? verify_copy(backup, &db, error) : result;
     db_close(&db);
     return result;
