@@ -248,8 +248,9 @@ static void check_batch(struct verify *verify, const struct ledger_batch *batch)
                     (long long)batch->rows_rejected);
     }
     if (verify_is_final(batch) != (batch->finished_at != 0)) {
-        verify_find(verify, "I17", batch->batch_id, VERIFY_CURE_LEDGER,
-                    "the batch's state %d does not go with the time of its end", (int)batch->state);
+        verify_find(verify, "I17", batch->batch_id, VERIFY_CURE_LEDGER, "%s",
+                    batch->finished_at != 0 ? "it waits, and has the time of its end"
+                                            : "it is final, and has no time of its end");
     }
     if (batch->seq >= verify->counters.next_seq) {
         verify_find(verify, "I20", batch->batch_id, VERIFY_CURE_LEDGER,
