@@ -118,6 +118,7 @@ static int tear_down(void **state)
     if (f->roller != NULL) {
         roller_stop(f->roller);
     }
+    warehouses_close(f->warehouses);
     db_close(&f->db);
     nftw(f->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     arena_destroy(f->arena);
