@@ -1,7 +1,8 @@
-/* api: the management routes: finding the handler, the caller's rights, reading the request, answering.
+/* api: the management routes: finding the handler, the caller's rights, reading the request,
+ * answering.
  *
- * A handler runs on a worker thread and fills an answer or an error; the router sends it. The routes and
- * who may use them stand in routes.def. */
+ * A handler runs on a worker thread and fills an answer or an error; the router sends it. The
+ * routes and who may use them stand in routes.def. */
 #ifndef LHBOX_SERVER_API_H
 #define LHBOX_SERVER_API_H
 
@@ -27,7 +28,8 @@ struct api_request {
 
 typedef err (*api_handler)(struct api_request *request, struct error *error);
 
-#define X(method, pattern, handler, who) err handler(struct api_request *request, struct error *error);
+#define X(method, pattern, handler, who)                                                           \
+    err handler(struct api_request *request, struct error *error);
 #include "server/routes.def"
 #undef X
 
@@ -35,8 +37,8 @@ typedef err (*api_handler)(struct api_request *request, struct error *error);
 
 /* Takes the reference. Always OK, so that it can be returned. */
 err api_reply(struct api_request *request, int status, json_t *json);
-/* The body as an object whose members are all in `known` (ended by NULL). An empty body is {}. A new
- * reference. INVALID with invalid_request or unknown_field. */
+/* The body as an object whose members are all in `known` (ended by NULL). An empty body is {}. A
+ * new reference. INVALID with invalid_request or unknown_field. */
 MUST_USE err api_body(struct api_request *request, const char *const *known, json_t **out_body,
                       struct error *error);
 /* Members. A required one that is absent, or one of another kind, is invalid_request with its path;
@@ -44,15 +46,15 @@ MUST_USE err api_body(struct api_request *request, const char *const *known, jso
 enum api_member { API_OPTIONAL, API_REQUIRED };
 MUST_USE err api_text(struct api_request *request, const json_t *body, const char *name,
                       enum api_member member, str *out_text, struct error *error);
-MUST_USE err api_integer(const json_t *body, const char *name, enum api_member member, i64 *out_value,
-                         struct error *error);
+MUST_USE err api_integer(const json_t *body, const char *name, enum api_member member,
+                         i64 *out_value, struct error *error);
 err api_invalid(struct error *error, const char *path, const char *wanted);
 /* The `limit` query parameter. */
 MUST_USE err api_limit(struct api_request *request, size_t *out_limit, struct error *error);
-str api_cursor(struct api_request *request); /* empty: none */
+str api_cursor(struct api_request *request);               /* empty: none */
 bool api_flag(struct api_request *request, str parameter); /* =1 or =true */
-json_t *api_json_text(str text);     /* null when data is NULL */
-json_t *api_json_time(instant at);   /* RFC 3339, null for 0 */
+json_t *api_json_text(str text);                           /* null when data is NULL */
+json_t *api_json_time(instant at);                         /* RFC 3339, null for 0 */
 /* The sink that the first star names, of the caller's project. NOT_FOUND: sink_not_found. */
 MUST_USE err api_find_sink(struct api_request *request, struct ledger_sink *out_sink,
                            struct error *error);

@@ -11,17 +11,18 @@
 #define CONNECT_KEY_PLACEHOLDER "<your API key>"
 
 struct connect_subject {
-    str url;       /* http://127.0.0.1:8181 */
+    str url; /* http://127.0.0.1:8181 */
     str warehouse;
-    str api_key;   /* CONNECT_KEY_PLACEHOLDER when it is not known */
-    str table;     /* <namespace>.<table> for the example query; empty: no query */
-    str sink_id;   /* for curl; empty: a placeholder */
-    str send_key;  /* the same */
+    str api_key;  /* CONNECT_KEY_PLACEHOLDER when it is not known */
+    str table;    /* <namespace>.<table> for the example query; empty: no query */
+    str sink_id;  /* for curl; empty: a placeholder */
+    str send_key; /* the same */
 };
 
 /* engine: duckdb, pyiceberg, spark, trino or curl; data NULL for another name. */
 str connect_block(struct arena *arena, str engine, const struct connect_subject *subject);
-/* DuckDB SQL that reads the rejects files in `prefix` (…/_sink/<id>/rejects/) with named columns. */
+/* DuckDB SQL that reads the rejects files in `prefix` (…/_sink/<id>/rejects/) with named columns.
+ */
 str connect_rejects_recipe(struct arena *arena, str prefix);
 extern const char CONNECT_SINKS_NOTE[];
 

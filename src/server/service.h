@@ -1,8 +1,9 @@
 /* service: what the routes of one process share, and one management request on its way.
  *
- * A service is made once by serve and read by all threads; what changes inside is behind the modules it
- * points to. Management and catalog requests run on a small pool of worker threads, where blocking is
- * allowed; each such request is a `call`. The send route does not use calls: it never blocks. */
+ * A service is made once by serve and read by all threads; what changes inside is behind the
+ * modules it points to. Management and catalog requests run on a small pool of worker threads,
+ * where blocking is allowed; each such request is a `call`. The send route does not use calls: it
+ * never blocks. */
 #ifndef LHBOX_SERVER_SERVICE_H
 #define LHBOX_SERVER_SERVICE_H
 
@@ -35,10 +36,10 @@ struct service {
 struct call {
     struct service *service;
     struct http_request *request;
-    str body;            /* whole, as received */
-    struct arena *arena; /* freed when the call returns; 64 MiB */
+    str body;                   /* whole, as received */
+    struct arena *arena;        /* freed when the call returns; 64 MiB */
     struct principal principal; /* filled by the router where a route needs a key */
-    bool internal; /* came by the internal listener */
+    bool internal;              /* came by the internal listener */
 };
 
 /* Each answers the request exactly once. */

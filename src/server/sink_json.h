@@ -1,4 +1,5 @@
-/* sink_json: a sink and its batches as the API shows them (contract: GET /v1/sinks/{id}, batch status).
+/* sink_json: a sink and its batches as the API shows them (contract: GET /v1/sinks/{id}, batch
+ * status).
  *
  * Reads the reject counts from the ledger; runs on a worker thread. */
 #ifndef LHBOX_SERVER_SINK_JSON_H

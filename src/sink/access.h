@@ -1,8 +1,8 @@
 /* access: projects, API keys, tokens, and who may do what.
  *
- * Keys are stored as SHA-256 of their whole text and compared in constant time, with a dummy comparison
- * where no row is found. A send key is never a principal: it is looked up by the send route alone.
- * Any thread; blocking. */
+ * Keys are stored as SHA-256 of their whole text and compared in constant time, with a dummy
+ * comparison where no row is found. A send key is never a principal: it is looked up by the send
+ * route alone. Any thread; blocking. */
 #ifndef LHBOX_SINK_ACCESS_H
 #define LHBOX_SINK_ACCESS_H
 

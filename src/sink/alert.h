@@ -3,8 +3,8 @@
  * Kinds: sink_lag (the oldest waiting batch is older than 3 × roll_seconds), sink_disabled,
  * ledger_mismatch (disabled for that reason), books_difference (I13 does not hold), object_missing
  * and object_damaged (a held batch), batch_quarantined (a person decides which bytes an id stands
- * for), orphan_kept (an object that no row explains and no rule may adopt). An alert is one row from its opening to its closing; it is
- * listed for 7 days more. Any thread; blocking. */
+ * for), orphan_kept (an object that no row explains and no rule may adopt). An alert is one row
+ * from its opening to its closing; it is listed for 7 days more. Any thread; blocking. */
 #ifndef LHBOX_SINK_ALERT_H
 #define LHBOX_SINK_ALERT_H
 

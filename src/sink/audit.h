@@ -1,7 +1,7 @@
 /* audit: who changed what, append-only, without secrets.
  *
- * One row a change: sink.create, sink.update, sink.delete, sink.roll, key.create, key.delete, table.*,
- * warehouse.*, project.create. Any thread; blocking. */
+ * One row a change: sink.create, sink.update, sink.delete, sink.roll, key.create, key.delete,
+ * table.*, warehouse.*, project.create. Any thread; blocking. */
 #ifndef LHBOX_SINK_AUDIT_H
 #define LHBOX_SINK_AUDIT_H
 
@@ -11,9 +11,9 @@ struct audit_entry {
     i64 seq;
     instant at;
     str project;
-    str actor;  /* public id of the key, "bootstrap" or "roller" */
-    str action; /* sink.create */
-    str object; /* id or full name */
+    str actor;   /* public id of the key, "bootstrap" or "roller" */
+    str action;  /* sink.create */
+    str object;  /* id or full name */
     str outcome; /* "ok" or the error's code */
     str request_id;
 };

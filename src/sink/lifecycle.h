@@ -1,8 +1,8 @@
 /* lifecycle: a sink is made, changed and made active again (exactly-once 8.1, O14).
  *
- * Making a sink commits nothing to its table and makes no identity: the first roll claims the table.
- * The settings object is durable in the file bucket before the ledger's transaction of each change.
- * Deleting is sink/roll's, because it fences. Any thread; blocking. */
+ * Making a sink commits nothing to its table and makes no identity: the first roll claims the
+ * table. The settings object is durable in the file bucket before the ledger's transaction of each
+ * change. Deleting is sink/roll's, because it fences. Any thread; blocking. */
 #ifndef LHBOX_SINK_LIFECYCLE_H
 #define LHBOX_SINK_LIFECYCLE_H
 
@@ -53,8 +53,8 @@ struct lifecycle_created {
     str docs_hint; /* data NULL: everything is described */
 };
 
-/* Refusals as contract section 6: table_not_found with the namespace's tables, sink_exists, the judgements
- * of sink/attach, table_claimed, name_taken, invalid_policy. */
+/* Refusals as contract section 6: table_not_found with the namespace's tables, sink_exists, the
+ * judgements of sink/attach, table_claimed, name_taken, invalid_policy. */
 MUST_USE err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
                               const struct lifecycle_bounds *bounds,
                               const struct lifecycle_request *request,

@@ -43,7 +43,7 @@ static enum error_code judged(const char *version, const char *fields, const cha
         3, "d", "\"date\"") "]"
 #define PART(source, transform)                                                                    \
     "[{\"source-id\":" #source ",\"field-id\":1000,\"name\":\"p\",\"transform\":\"" transform "\"" \
-                                                                                              "}]"
+    "}]"
 
 static void plain_tables_of_version_2_and_3_are_taken(void **state)
 {
