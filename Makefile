@@ -22,6 +22,16 @@ bench: build/lhbox  ## answers a second, roll speed, size and memory, beside the
 lint: setup  ## layers, style, banned calls, format
 	tools/lint
 
+SIM_SCHEDULES = 20000
+sim: build/lhbox  ## 20,000 schedules of the whole protocol with faults, two at a time
+	build/release/tests/sim/lhbox_sim run --count=$(SIM_SCHEDULES)
+
+sim-planted: setup  ## every planted fault of the protocol must be found
+	tools/sim planted
+
+models: setup  ## the protocol's Promela models, without and with planted faults
+	tests/sim/models/run
+
 fuzz: setup  ## every fuzz harness for FUZZ_SECONDS (600)
 	tools/fuzz
 
@@ -37,4 +47,4 @@ setup:
 build/lhbox: setup
 	tools/build release
 
-.PHONY: help demo dev test test-all bench lint fuzz install clean setup build/lhbox
+.PHONY: help demo dev test test-all bench lint sim sim-planted models fuzz install clean setup build/lhbox

@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/planted.h"
 #include "sink/batch.h"
 #include "sink/intake_line.h"
 
@@ -14,7 +15,7 @@
 static bool same_body(const struct intake_send *send, const u8 body_hash[16])
 {
     struct sha256 hash = intake_body_hash(&send->body);
-    return crypto_equal(hash.bytes, body_hash, 16);
+    return crypto_equal(hash.bytes, body_hash, 16) || PLANTED(4);
 }
 
 static void refuse_reused(struct intake_send *send)
@@ -401,6 +402,11 @@ MUST_USE static err group_store(struct intake_group *group, struct error *error)
     }
     group->uid = id_uid_make(group->groups->options->seam);
     TRY(group_items(group, error));
+    if (PLANTED(3) && group->count == 1) {
+        group->object_key = batch_object_key(group->arena, group->sink->id,
+                                             group->sends[0]->batch_id, &group->uid);
+        TRY(group_accept(group, error));
+    }
     TRY(group_put(group, error));
     return group_accept(group, error);
 }
@@ -417,7 +423,7 @@ static void group_run(struct intake_group *group)
         group_refuse(group, result, &error);
         return;
     }
-    if (!group->unsure) {
+    if (!group->unsure || PLANTED(29)) {
         group_clean(group);
     }
     group_answer(group);

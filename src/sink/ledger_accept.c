@@ -1,5 +1,7 @@
 #include "sink/ledger_sql.h"
 
+#include "base/planted.h"
+
 /* The inserting transaction of step 1.6. Everything that decides is read inside it. */
 
 enum { ACCEPT_DEADLINE_SECONDS = 30 * 60 };
@@ -72,7 +74,7 @@ static err check_node(struct db_tx *tx, const struct acceptance *acceptance,
     struct db_rows rows = {0};
     TRY(sql_select(tx, acceptance->arena, &rows, error,
                    "SELECT lease_until FROM node WHERE id = ?1", DB_T(acceptance->node_id)));
-    bool alive = rows.row_count == 1 && db_number(&rows, 0, 0) >= sink->now;
+    bool alive = PLANTED(12) || (rows.row_count == 1 && db_number(&rows, 0, 0) >= sink->now);
     if (!alive && sink->refusal == ERROR_NONE) {
         sink->refusal = ERROR_UNAVAILABLE;
     }
@@ -87,7 +89,7 @@ static err check_item(struct db_tx *tx, const struct acceptance *acceptance,
     if (item->refusal != ERROR_NONE) {
         return OK;
     }
-    if (sink->now - item->began_at > ACCEPT_DEADLINE_SECONDS * TIME_SECOND_US) {
+    if (sink->now - item->began_at > ACCEPT_DEADLINE_SECONDS * TIME_SECOND_US && !PLANTED(12)) {
         item->refusal = ERROR_UNAVAILABLE;
         return OK;
     }
@@ -124,8 +126,8 @@ static err judge_conflict(struct db_tx *tx, const struct acceptance *acceptance,
     /* The same uid: this very item was inserted before, and its answer was lost. */
     if (str_equal(db_text(&rows, 0, 3), id_uid_str(&item->uid))) {
         item->outcome = ACCEPT_NEW;
-    } else if (hash.size == sizeof(item->body_hash) &&
-               memcmp(hash.data, item->body_hash, hash.size) == 0) {
+    } else if (PLANTED(4) || (hash.size == sizeof(item->body_hash) &&
+                              memcmp(hash.data, item->body_hash, hash.size) == 0)) {
         item->outcome = ACCEPT_DUPLICATE;
         sink->duplicates++;
     } else {

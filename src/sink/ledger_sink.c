@@ -1,5 +1,7 @@
 #include "sink/ledger_sql.h"
 
+#include "base/planted.h"
+
 /*                 patch, resume
  *        ┌────┐
  *        ▼    │   disable            begin_delete            end_delete
@@ -267,9 +269,9 @@ static err attempt_claim_body(struct db_tx *tx, void *context, struct error *err
     const str *sink_id = context;
     i64 changes = 0;
     TRY(sql_change(tx, error, &changes,
-                   "UPDATE sink SET claim_state = 1 WHERE id = ?1 AND claim_state <= 1 AND "
+                   "UPDATE sink SET claim_state = 1 WHERE id = ?1 AND claim_state <= ?2 AND "
                    "state = 0 AND recovering = 0",
-                   DB_T(*sink_id)));
+                   DB_T(*sink_id), DB_N(PLANTED(32) ? CLAIM_CLAIMED : CLAIM_ATTEMPTED)));
     return changes == 1 ? OK : ledger_lost(error, "the claim may not be attempted now");
 }
 

@@ -1,3 +1,4 @@
+#include "base/planted.h"
 #include "sink/decode.h"
 #include "sink/roll_steps.h"
 
@@ -185,6 +186,7 @@ static err append_request(struct roll *roll, const struct table *table,
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam,
                       &append, &request, error));
     json_array_append_new(json_object_get(request, "requirements"), assert_last_field(table));
+    PLANTED_ACT(33, true, request, NULL, NULL);
     *out_request = request;
     return OK;
 }

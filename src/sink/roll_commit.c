@@ -1,6 +1,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/planted.h"
 #include "sink/roll_steps.h"
 
 /* Step 3, the commit of one plan:
@@ -44,6 +45,7 @@ err roll_finish(struct roll *roll, const struct roll_plan *plan, const struct ta
                           error));
     TRY(roll_outcome(roll, &counts, &outcome, error));
     outcome.snapshot_id = plan_landed_snapshot(plan->row.attempts, table->metadata);
+    PLANTED_ACT(6, true, roll, plan, NULL);
     TRY(ledger_finish_plan(roll->env->db, plan->row.id, &outcome, error));
     CRASH_POINT(plan_finished);
     metric_add(METRIC_ROLL_COMMITS, 1);
@@ -228,6 +230,8 @@ static err look_after(struct committing *committing, const struct table *after,
         return judge_table(committing, after, out_step, error);
     }
     metric_add(after->metadata == NULL ? METRIC_ROLL_UNKNOWN : METRIC_ROLL_CONFLICTS, 1);
+    PLANTED_ACT(23, after->metadata == NULL, roll, committing->result.file_paths,
+                &committing->result.file_count);
     struct table table AUTO_TABLE = {0};
     TRY(roll_open_table(roll, &table, out_step, error));
     return *out_step == STEP_GO ? judge_table(committing, &table, out_step, error) : OK;

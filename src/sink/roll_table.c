@@ -1,3 +1,4 @@
+#include "base/planted.h"
 #include "sink/attach.h"
 #include "sink/restore.h"
 #include "sink/roll_steps.h"
@@ -118,6 +119,8 @@ err roll_open_table(struct roll *roll, struct table *out_table, enum roll_step *
 enum plan_reading roll_judge(const struct roll *roll, const struct ledger_plan *plan,
                              const struct table *table)
 {
+    PLANTED_RETURN(1, enum plan_reading, roll, plan, table);
+    PLANTED_RETURN(5, enum plan_reading, roll, plan, table);
     return plan_judge(roll->env->installation_id, &roll->sink, plan,
                       metadata_property(table->metadata, METADATA_ROLL_PROPERTY));
 }
@@ -164,6 +167,7 @@ void roll_send(struct roll *roll, const json_t *request, struct table *out_after
     struct table after = {0};
     err sent = catalog_commit(&roll->env->warehouse->catalog, roll->arena, sink_table(roll),
                               request, &after, &ignored);
+    PLANTED_ACT(22, sent == CONFLICT, roll, NULL, NULL);
     if (sent == OK) {
         *out_after = after;
     }

@@ -1,4 +1,5 @@
 #include "base/assert.h"
+#include "base/planted.h"
 #include "sink/roll_steps.h"
 
 /* Voids and fences (section 5). The picture of the plan's states is in ledger_plan.c.
@@ -77,7 +78,8 @@ static err fence_once(struct roll *roll, struct roll_plan *plan, const struct le
         break;
     }
     TRY(roll_match(roll, error));
-    if (plan_fence_landed(plan->row.fences, table.metadata)) {
+    if (plan_fence_landed(plan->row.fences, table.metadata) || PLANTED(24) ||
+        PLANTED_ASK(26, roll, plan, &table)) {
         return end_void(roll, plan, holds, hold_count, out_step, error);
     }
     *out_step = STEP_GO;

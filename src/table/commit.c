@@ -1,6 +1,7 @@
 #include "table/commit.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "table/commit_summary.h"
 #include "table/document.h"
 
@@ -350,6 +351,7 @@ MUST_USE static err commit_make_request(const struct commit_try *commit, json_t 
     document_set(add, "snapshot", commit_snapshot(commit, summary));
     commit_add_ref(commit, updates);
     commit_add_properties(commit->append, updates);
+    PLANTED_ACT(2, true, request, NULL, NULL);
     *out_request = request;
     return OK;
 }

@@ -1,5 +1,6 @@
 /* Updates of snapshots, refs and statistics, and the log of main. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "table/metadata_private.h"
 
 MUST_USE static err snapshot_invalid(struct error *error, const char *what)
@@ -99,7 +100,8 @@ MUST_USE static err snapshot_check_fresh(const struct change *change, const json
         return error_set(error, CONFLICT, ERROR_COMMIT_CONFLICT,
                          "Snapshot already exists for id: %lld", (long long)id);
     }
-    if (sequence <= last) { /* without exception, a snapshot without a parent included: I32 */
+    /* Without exception, a snapshot without a parent included: I32. */
+    if (sequence <= last && !PLANTED(2) && !PLANTED(9)) {
         return error_set(error, CONFLICT, ERROR_COMMIT_CONFLICT,
                          "Cannot add snapshot with sequence number %lld older than last sequence "
                          "number %lld",

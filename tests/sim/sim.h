@@ -1,12 +1,13 @@
 /* sim: a whole installation on one thread, driven by one seed.
  *
- * The shipped code of accepting, rolling, deleting and sweeping runs unchanged over simulated seams:
- * clock, random, store, ledger, catalog. Each actor is a coroutine; each seam call hands over to the
- * scheduler, lets virtual time pass, and may go wrong in every way the law names. Beneath the seams are
- * the real store in memory, the real SQLite connection and the real embedded catalog.
+ * The shipped code of accepting, rolling, deleting and sweeping runs unchanged over simulated
+ * seams: clock, random, store, ledger, catalog. Each actor is a coroutine; each seam call hands
+ * over to the scheduler, lets virtual time pass, and may go wrong in every way the law names.
+ * Beneath the seams are the real store in memory, the real SQLite connection and the real embedded
+ * catalog.
  *
- * A process that dies is not destroyed: all its seam calls fail from then on and have no effect, until its
- * coroutines have run out. To the world that is the same, and no memory is lost.
+ * A process that dies is not destroyed: all its seam calls fail from then on and have no effect,
+ * until its coroutines have run out. To the world that is the same, and no memory is lost.
  *
  * Every draw is a hash of (seed, actor, number of the draw), so that leaving one actor or one fault
  * out disturbs the others little: that is what the minimiser lives on. */
@@ -62,9 +63,9 @@ enum sim_part {
 
 struct sim_config {
     u64 seed;
-    u32 parts_off;        /* bits of enum sim_part */
-    u32 faults_off;       /* bits of enum sim_fault */
-    i32 producers_max;    /* -1: as drawn */
+    u32 parts_off;     /* bits of enum sim_part */
+    u32 faults_off;    /* bits of enum sim_fault */
+    i32 producers_max; /* -1: as drawn */
     i32 intakes_max;
     i32 rollers_max;
     i32 batches_max;
@@ -76,16 +77,16 @@ struct sim_config {
 
 enum sim_fault {
     SIM_FAULT_NONE,
-    SIM_FAULT_BEFORE,     /* fails, surely not done */
-    SIM_FAULT_FULL,       /* the disk is full */
-    SIM_FAULT_LOST,       /* not done, and not told: UNKNOWN */
-    SIM_FAULT_DONE,       /* done, and not told: UNKNOWN */
-    SIM_FAULT_LATE,       /* UNKNOWN now, done later */
-    SIM_FAULT_REFUSED,    /* done, and told CONFLICT: an answer to a hidden second sending */
-    SIM_FAULT_STALE,      /* an older version is read */
-    SIM_FAULT_PARTIAL,    /* fewer bytes, or entries, than there are */
+    SIM_FAULT_BEFORE,  /* fails, surely not done */
+    SIM_FAULT_FULL,    /* the disk is full */
+    SIM_FAULT_LOST,    /* not done, and not told: UNKNOWN */
+    SIM_FAULT_DONE,    /* done, and not told: UNKNOWN */
+    SIM_FAULT_LATE,    /* UNKNOWN now, done later */
+    SIM_FAULT_REFUSED, /* done, and told CONFLICT: an answer to a hidden second sending */
+    SIM_FAULT_STALE,   /* an older version is read */
+    SIM_FAULT_PARTIAL, /* fewer bytes, or entries, than there are */
     SIM_FAULT_SLOW,
-    SIM_FAULT_FREEZE,     /* the process stands still, before or after the effect */
+    SIM_FAULT_FREEZE, /* the process stands still, before or after the effect */
     SIM_FAULT_DIE_BEFORE,
     SIM_FAULT_DIE_AFTER,
     SIM_FAULT_COUNT,
@@ -116,10 +117,10 @@ struct actor {
     ucontext_t context;
     void *stack;
     char name[40];
-    u64 id;      /* stable over changes of the schedule */
-    u64 draws;   /* of faults and delays */
-    u64 randoms; /* of the random seam */
-    u64 calls;   /* of seams */
+    u64 id;                      /* stable over changes of the schedule */
+    u64 draws;                   /* of faults and delays */
+    u64 randoms;                 /* of the random seam */
+    u64 calls;                   /* of seams */
     struct sim_process *process; /* NULL: outside */
     void (*run)(struct actor *actor);
     void *argument;
@@ -170,8 +171,8 @@ struct sim_batch {
     i32 acknowledged; /* the body that was answered 2xx, or -1 */
     i64 acknowledged_at;
     bool sent[SIM_BODIES_MAX];
-    i32 landed[SIM_ROWS_MAX];   /* how often the row was committed */
-    u8 rejects[SIM_ROWS_MAX];   /* it stands in the batch's rejects file, as last written */
+    i32 landed[SIM_ROWS_MAX]; /* how often the row was committed */
+    u8 rejects[SIM_ROWS_MAX]; /* it stands in the batch's rejects file, as last written */
     bool rejects_seen;
     char first_answer[512];
 };
@@ -199,7 +200,7 @@ struct sim_table {
     str pointer; /* as last seen */
     bool partitioned;
     bool gone;
-    bool touched;  /* the owner broke the sink's claim: it may stop for good */
+    bool touched; /* the owner broke the sink's claim: it may stop for good */
 };
 
 struct sim_event;
@@ -331,8 +332,8 @@ bool sim_commit_under_way(void); /* some request has not landed yet */
 
 /* ---- sim_table: what stands in the tables ---- */
 
-/* After every change: new versions and snapshots are taken into the model, and judged. `after`: what a
- * commit has just answered, or NULL. */
+/* After every change: new versions and snapshots are taken into the model, and judged. `after`:
+ * what a commit has just answered, or NULL. */
 void sim_table_observe(const struct table *after);
 void sim_table_check_final(void);
 bool sim_table_broken(str uuid);
@@ -355,10 +356,16 @@ i32 sim_make_sink(i32 slot);    /* index, or -1 */
 i32 sim_sink_of_slot(i32 slot); /* the newest one, or -1 */
 void sim_make_table(i32 slot);
 struct sim_table *sim_table_of_slot(i32 slot); /* NULL: it is gone */
-void sim_operate(void); /* the operator looks at what is disabled */
+void sim_operate(void);                        /* the operator looks at what is disabled */
 
 /* One request to an intake. */
-enum sim_answer { SIM_ANSWER_NONE, SIM_ANSWER_ACCEPTED, SIM_ANSWER_REUSED, SIM_ANSWER_DELETED, SIM_ANSWER_ERROR };
+enum sim_answer {
+    SIM_ANSWER_NONE,
+    SIM_ANSWER_ACCEPTED,
+    SIM_ANSWER_REUSED,
+    SIM_ANSWER_DELETED,
+    SIM_ANSWER_ERROR
+};
 struct sim_request {
     struct sim_process *process;
     const char *sink_id;
@@ -376,9 +383,9 @@ void sim_node_send(struct sim_request *request, u64 id);
 
 void sim_violate(const char *rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void sim_check_ledger(void);                   /* at any instant */
-void sim_check_remove(str key);                /* before an object goes */
-void sim_check_commit(const json_t *request);  /* before a request of ours goes */
+void sim_check_ledger(void);                  /* at any instant */
+void sim_check_remove(str key);               /* before an object goes */
+void sim_check_commit(const json_t *request); /* before a request of ours goes */
 void sim_check_landed(str property);
 void sim_check_put(str key, str body);
 void sim_check_final(void);

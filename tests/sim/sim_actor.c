@@ -107,8 +107,7 @@ static struct sim_event event_pop(void)
         if (child >= sim->event_count) {
             break;
         }
-        if (child + 1 < sim->event_count &&
-            before(&sim->events[child + 1], &sim->events[child])) {
+        if (child + 1 < sim->event_count && before(&sim->events[child + 1], &sim->events[child])) {
             child++;
         }
         if (!before(&sim->events[child], &last)) {
@@ -320,8 +319,8 @@ static void event_run(const struct sim_event *event)
     }
     const struct sim_process *process = actor->process;
     if (process != NULL && process->frozen_until > sim->now) {
-        event_push((struct sim_event){
-            .at = process->frozen_until, .actor = actor, .token = actor->token});
+        event_push(
+            (struct sim_event){.at = process->frozen_until, .actor = actor, .token = actor->token});
         return;
     }
     resume(actor);
@@ -387,9 +386,8 @@ static void seam_bytes(void *self, void *out_bytes, size_t size)
     u8 *bytes = out_bytes;
     struct actor *actor = sim->current;
     for (size_t at = 0; at < size; at += 8) {
-        u64 drawn = actor == NULL
-                        ? sim_hash(~sim->config->seed, 1, sim->outside_randoms++)
-                        : sim_hash(~sim->config->seed, actor->id, actor->randoms++);
+        u64 drawn = actor == NULL ? sim_hash(~sim->config->seed, 1, sim->outside_randoms++)
+                                  : sim_hash(~sim->config->seed, actor->id, actor->randoms++);
         memcpy(bytes + at, &drawn, size - at < 8 ? size - at : 8);
     }
 }

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-/* The catalog's seam. Scaled out, the catalog is a service of its own: each call is atomic, its answer may
- * be lost, late, old or misleading. Embedded, every process runs the real one over its own faulty ledger
- * and store. */
+/* The catalog's seam. Scaled out, the catalog is a service of its own: each call is atomic, its
+ * answer may be lost, late, old or misleading. Embedded, every process runs the real one over its
+ * own faulty ledger and store. */
 
 static void sink_table_of(struct table_name name, char out[64])
 {
@@ -48,8 +48,7 @@ static err sim_load(void *self, struct arena *arena, struct table_name name,
     (void)self;
     char about[64];
     sink_table_of(name, about);
-    enum sim_fault fault = sim_strike(SIM_ALLOW(SIM_FAULT_STALE), "catalog: load",
-                                      str_from(about));
+    enum sim_fault fault = sim_strike(SIM_ALLOW(SIM_FAULT_STALE), "catalog: load", str_from(about));
     if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_DIE_BEFORE) {
         return sim_failed(SIM_FAULT_BEFORE, error);
     }
@@ -57,8 +56,7 @@ static err sim_load(void *self, struct arena *arena, struct table_name name,
     TRY(catalog_load(&sim->catalog, arena, name, &table, error));
     if (fault == SIM_FAULT_STALE) {
         struct table old = {0};
-        i64 age = sim_between(100000, sim_below(4) == 0 ? 300 * TIME_SECOND_US
-                                                        : 4500000);
+        i64 age = sim_between(100000, sim_below(4) == 0 ? 300 * TIME_SECOND_US : 4500000);
         if (load_old(metadata_uuid(table.metadata), age, arena, &old)) {
             table_close(&table);
             table = old;

@@ -8,7 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The judge. It reads the real ledger, store and tables and compares them with what producers were told. */
+/* The judge. It reads the real ledger, store and tables and compares them with what producers were
+ * told. */
 
 void sim_violate(const char *rule, const char *format, ...)
 {
@@ -255,8 +256,8 @@ void sim_check_landed(str property)
     const struct db_rows *rows = ask(&query);
     i64 state = rows->row_count == 1 ? db_number(rows, 0, 0) : -1;
     if (rows->row_count == 1 && (state == PLAN_OPEN || state == PLAN_VOID)) {
-        sim_violate("I10", "the property reads plan %.*s, whose state is %lld",
-                    STR_ARG(read.id), (long long)state);
+        sim_violate("I10", "the property reads plan %.*s, whose state is %lld", STR_ARG(read.id),
+                    (long long)state);
     }
     struct store_object head = {0};
     str key = batch_plan_key(sim->scratch, read.sink_id, read.n, read.id);
@@ -336,8 +337,9 @@ static struct verdict judge_row(struct arena *arena, const struct sim_batch *bat
     verdict.state = db_number(rows, 0, 0);
     verdict.may_wait = sim_table_broken(db_text(rows, 0, 4));
     if (verdict.state <= BATCH_PLANNED && !verdict.may_wait) {
-        sim_violate("I29", "batch %s is stuck in state %lld, held %lld (%.*s); its sink's state is "
-                           "%lld %.*s",
+        sim_violate("I29",
+                    "batch %s is stuck in state %lld, held %lld (%.*s); its sink's state is "
+                    "%lld %.*s",
                     batch->id, (long long)verdict.state, (long long)db_number(rows, 0, 1),
                     STR_ARG(db_text(rows, 0, 5)), (long long)db_number(rows, 0, 2),
                     STR_ARG(db_text(rows, 0, 3)));

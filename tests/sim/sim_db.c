@@ -4,9 +4,9 @@
 
 #include <sqlite3.h>
 
-/* The ledger's seam over one real SQLite connection in memory. A commit whose answer comes after the
- * caller has given up is shown as databases do it: until it lands readers see what was before, and the next
- * writer waits for it. */
+/* The ledger's seam over one real SQLite connection in memory. A commit whose answer comes after
+ * the caller has given up is shown as databases do it: until it lands readers see what was before,
+ * and the next writer waits for it. */
 
 static err run_on(struct db_connection *connection, db_body body, void *context,
                   struct error *error)
@@ -32,9 +32,9 @@ static void load_bytes(struct db_connection *connection, str bytes)
     unsigned char *copy = sqlite3_malloc64(bytes.size);
     assert(copy != NULL);
     memcpy(copy, bytes.data, bytes.size);
-    int loaded = sqlite3_deserialize(connection->handle, "main", copy, (sqlite3_int64)bytes.size,
-                                     (sqlite3_int64)bytes.size,
-                                     SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+    int loaded = sqlite3_deserialize(
+        connection->handle, "main", copy, (sqlite3_int64)bytes.size, (sqlite3_int64)bytes.size,
+        SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
     assert(loaded == SQLITE_OK);
 }
 
@@ -129,8 +129,7 @@ static err faulty_read(void *self, db_body body, void *context, struct error *er
     if (sim->old_until != 0 && sim->old_until <= sim->now) {
         end_doubt();
     }
-    struct db_connection *connection = sim->old_until != 0 ? &sim->old_connection
-                                                           : sim->connection;
+    struct db_connection *connection = sim->old_until != 0 ? &sim->old_connection : sim->connection;
     err result = run_on(connection, body, context, error);
     sim_after(fault);
     return result;
@@ -149,12 +148,23 @@ static err clear_body(struct db_tx *tx, void *context, struct error *error)
 {
     (void)context;
     static const char *const clears[] = {
-        "DELETE FROM node",          "DELETE FROM warehouse",     "DELETE FROM sink",
-        "DELETE FROM batch",         "DELETE FROM plan",          "DELETE FROM void_uid",
-        "DELETE FROM quarantine",    "DELETE FROM clock_sample",  "DELETE FROM doomed_object",
-        "DELETE FROM reject_count",  "DELETE FROM reject_recent", "DELETE FROM usage_month",
-        "DELETE FROM audit",         "DELETE FROM alert",         "DELETE FROM catalog_namespace",
-        "DELETE FROM catalog_table", "UPDATE installation SET running_us = 0, incarnation = 0",
+        "DELETE FROM node",
+        "DELETE FROM warehouse",
+        "DELETE FROM sink",
+        "DELETE FROM batch",
+        "DELETE FROM plan",
+        "DELETE FROM void_uid",
+        "DELETE FROM quarantine",
+        "DELETE FROM clock_sample",
+        "DELETE FROM doomed_object",
+        "DELETE FROM reject_count",
+        "DELETE FROM reject_recent",
+        "DELETE FROM usage_month",
+        "DELETE FROM audit",
+        "DELETE FROM alert",
+        "DELETE FROM catalog_namespace",
+        "DELETE FROM catalog_table",
+        "UPDATE installation SET running_us = 0, incarnation = 0",
     };
     for (size_t i = 0; i < ARRAY_COUNT(clears); i++) {
         TRY(db_exec(tx, clears[i], NULL, 0, NULL, error));
@@ -163,7 +173,8 @@ static err clear_body(struct db_tx *tx, void *context, struct error *error)
                   DB_N(db_now(tx)));
 }
 
-/* The connection and its statements outlive a run; an empty ledger is one whose tables are empty. */
+/* The connection and its statements outlive a run; an empty ledger is one whose tables are empty.
+ */
 void sim_db_open(void)
 {
     static struct db_connection kept;

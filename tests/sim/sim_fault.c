@@ -5,8 +5,19 @@
 enum { LATENCY_US = 20000 };
 
 static const char *const NAMES[SIM_FAULT_COUNT] = {
-    "", "fails", "disk full", "not done, not told", "done, not told", "late", "done, refused",
-    "stale", "partial", "slow", "freezes", "dies before", "dies after",
+    "",
+    "fails",
+    "disk full",
+    "not done, not told",
+    "done, not told",
+    "late",
+    "done, refused",
+    "stale",
+    "partial",
+    "slow",
+    "freezes",
+    "dies before",
+    "dies after",
 };
 
 static bool left_out(u64 identity)

@@ -12,10 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* lhbox_sim run     [--from=N] [--count=N] [--jobs=N] [--planted=N]   many schedules; fails if one fails
- * lhbox_sim planted [--count=N] [--jobs=N]                            every planted fault must be found
- * lhbox_sim replay SEED [what `run` printed]                          one schedule, told step by step
- * lhbox_sim reduce SEED [...]                                         the least that still fails */
+/* lhbox_sim run     [--from=N] [--count=N] [--jobs=N] [--planted=N]   many schedules; fails if one
+ * fails lhbox_sim planted [--count=N] [--jobs=N]                            every planted fault
+ * must be found lhbox_sim replay SEED [what `run` printed]                          one schedule,
+ * told step by step lhbox_sim reduce SEED [...]                                         the least
+ * that still fails */
 
 enum { JOBS_MAX = 16, FAILURES_MAX = 64, CHUNK = 16, SECONDS_MAX = 120 };
 
@@ -171,15 +172,14 @@ static void tell_numbers(const struct shared *shared, const struct options *opti
 {
     double seconds = (double)(seam_monotonic_us(seam_system()) - began_us) / 1e6;
     u64 done = atomic_load(&shared->done);
-    (void)printf("%llu schedules in %.1f s on %d processes: %.0f a second each; %llu steps, %llu "
-                 "batches, %llu acknowledged, %llu snapshots; %u failed\n",
-                 (unsigned long long)done, seconds, options->jobs,
-                 (double)done / seconds / options->jobs,
-                 (unsigned long long)atomic_load(&shared->steps),
-                 (unsigned long long)atomic_load(&shared->batches),
-                 (unsigned long long)atomic_load(&shared->acknowledged),
-                 (unsigned long long)atomic_load(&shared->commits),
-                 atomic_load(&shared->failure_count));
+    (void)printf(
+        "%llu schedules in %.1f s on %d processes: %.0f a second each; %llu steps, %llu "
+        "batches, %llu acknowledged, %llu snapshots; %u failed\n",
+        (unsigned long long)done, seconds, options->jobs, (double)done / seconds / options->jobs,
+        (unsigned long long)atomic_load(&shared->steps),
+        (unsigned long long)atomic_load(&shared->batches),
+        (unsigned long long)atomic_load(&shared->acknowledged),
+        (unsigned long long)atomic_load(&shared->commits), atomic_load(&shared->failure_count));
 }
 
 static int command_run(const struct options *options)
@@ -305,8 +305,7 @@ static bool only_option(str argument, struct options *options)
         return false;
     }
     options->config.only = options->only;
-    if (!str_equal(argument, STR("--only=none")) &&
-        options->config.only_count < SIM_FAULTS_MAX) {
+    if (!str_equal(argument, STR("--only=none")) && options->config.only_count < SIM_FAULTS_MAX) {
         options->only[options->config.only_count++] = strtoull(argument.data + 7, NULL, 16);
     }
     return true;

@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 
-/* An intake process: the shipped body reader and the shipped groups. In place of worker threads each
- * request is a coroutine, and so is the renewal of the lease, by the rules of sink/intake_lease. */
+/* An intake process: the shipped body reader and the shipped groups. In place of worker threads
+ * each request is a coroutine, and so is the renewal of the lease, by the rules of
+ * sink/intake_lease. */
 
 #define RENEW_US ((i64)10 * TIME_SECOND_US)
 #define GONE_US  ((i64)28 * TIME_SECOND_US)
@@ -63,9 +64,10 @@ static bool lease_begin(struct sim_node *node, struct intake_send *send)
     }
     if (!node->renewing) {
         node->renewing = true;
-        (void)sim_spawn("lease", sim_hash(2, (u64)node->process->slot * 1000 +
-                                                 (u64)node->process->incarnation,
-                                          (u64)node->renewals++),
+        (void)sim_spawn("lease",
+                        sim_hash(2,
+                                 (u64)node->process->slot * 1000 + (u64)node->process->incarnation,
+                                 (u64)node->renewals++),
                         node->process, run_lease, node, 0);
     }
     now_us = seam_monotonic_us(&node->process->seam);

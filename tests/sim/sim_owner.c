@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* Everybody else: other writers, the table's owner, the operator, those who make and delete sinks. They
- * act on the catalog and the ledger themselves, and nothing of theirs goes wrong. */
+/* Everybody else: other writers, the table's owner, the operator, those who make and delete sinks.
+ * They act on the catalog and the ledger themselves, and nothing of theirs goes wrong. */
 
 #define AUTO_JSON json_auto_t
 
@@ -51,10 +51,10 @@ void sim_make_table(i32 slot)
     struct sim_table *table = &sim->tables[sim->table_count];
     *table = (struct sim_table){.slot = slot, .partitioned = drawn % 5 == 0};
     (void)snprintf(table->name, sizeof(table->name), "t%d", slot);
-    json_t *fields = json_pack(
-        "[{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s}]", "id", 1, "name", "rid",
-        "required", 0, "type", "string", "id", 2, "name", "n", "required", 0, "type", "int", "id", 3,
-        "name", "p", "required", 0, "type", "date");
+    json_t *fields = json_pack("[{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s},{s:i,s:s,s:b,s:s}]", "id", 1,
+                               "name", "rid", "required", 0, "type", "string", "id", 2, "name", "n",
+                               "required", 0, "type", "int", "id", 3, "name", "p", "required", 0,
+                               "type", "date");
     if (drawn >> 8 & 1) {
         document_append(fields, json_pack("{s:i,s:s,s:b,s:s}", "id", 4, "name", "__ingest_ts",
                                           "required", 0, "type", "timestamptz"));
@@ -62,8 +62,7 @@ void sim_make_table(i32 slot)
     AUTO_JSON *request = json_pack(
         "{s:s, s:{s:s, s:i, s:o}, s:{s:s, s:s}}", "name", table->name, "schema", "type", "struct",
         "schema-id", 0, "fields", fields, "properties", "write.parquet.compression-codec",
-        "uncompressed", "format-version",
-        table->partitioned || drawn % 3 == 0 ? "3" : "2");
+        "uncompressed", "format-version", table->partitioned || drawn % 3 == 0 ? "3" : "2");
     if (table->partitioned) {
         document_set(request, "partition-spec",
                      json_pack("{s:i, s:[{s:i, s:i, s:s, s:s}]}", "spec-id", 0, "fields",
@@ -227,12 +226,11 @@ static json_t *replace_request(struct arena *arena, const struct table *loaded, 
     assert(written == OK);
     written = location_put(&sim->raw_locations, arena, path, &bytes, 1, NULL);
     assert(written == OK);
-    json_t *snapshot = json_pack("{s:I, s:I, s:I, s:I, s:s, s:{s:s}, s:i}", "snapshot-id",
-                                 (json_int_t)snapshot_id, "parent-snapshot-id", (json_int_t)head,
-                                 "sequence-number", (json_int_t)sequence, "timestamp-ms",
-                                 (json_int_t)(metadata_last_updated(metadata) / 1000 + 1),
-                                 "manifest-list", path.data, "summary", "operation", "replace",
-                                 "schema-id", 0);
+    json_t *snapshot = json_pack(
+        "{s:I, s:I, s:I, s:I, s:s, s:{s:s}, s:i}", "snapshot-id", (json_int_t)snapshot_id,
+        "parent-snapshot-id", (json_int_t)head, "sequence-number", (json_int_t)sequence,
+        "timestamp-ms", (json_int_t)(metadata_last_updated(metadata) / 1000 + 1), "manifest-list",
+        path.data, "summary", "operation", "replace", "schema-id", 0);
     if (version >= 3) {
         document_set_i64(snapshot, "first-row-id", first_row);
         document_set_i64(snapshot, "added-rows", manifest.added_rows);
@@ -374,11 +372,12 @@ static void unset(struct arena *arena, i32 slot)
         return;
     }
     bool garbage = sim_below(3) == 0;
-    AUTO_JSON *request =
-        garbage ? json_pack("{s:[{s:s, s:{s:s}}]}", "updates", "action", "set-properties",
-                            "updates", METADATA_ROLL_PROPERTY, "mine:now:1:x")
-                : json_pack("{s:[{s:s, s:[s]}]}", "updates", "action", "remove-properties",
-                            "removals", METADATA_ROLL_PROPERTY);
+    AUTO_JSON *request = garbage
+                             ? json_pack("{s:[{s:s, s:{s:s}}]}", "updates", "action",
+                                         "set-properties", "updates", METADATA_ROLL_PROPERTY,
+                                         "mine:now:1:x")
+                             : json_pack("{s:[{s:s, s:[s]}]}", "updates", "action",
+                                         "remove-properties", "removals", METADATA_ROLL_PROPERTY);
     sim_trace("owner: takes the property of %s away", table->name);
     table->touched = true;
     (void)!commit(arena, table, request);
@@ -408,10 +407,9 @@ static void alter(struct arena *arena, i32 slot)
                                           "required", 0, "type", "string"));
     }
     json_object_del(schema, "schema-id");
-    AUTO_JSON *request = json_pack("{s:[{s:s,s:O,s:I},{s:s,s:i}]}", "updates", "action",
-                                   "add-schema", "schema", schema, "last-column-id",
-                                   (json_int_t)last, "action", "set-current-schema", "schema-id",
-                                   -1);
+    AUTO_JSON *request = json_pack(
+        "{s:[{s:s,s:O,s:I},{s:s,s:i}]}", "updates", "action", "add-schema", "schema", schema,
+        "last-column-id", (json_int_t)last, "action", "set-current-schema", "schema-id", -1);
     sim_trace("owner: alters %s", table->name);
     (void)!commit(arena, table, request);
 }
@@ -521,8 +519,8 @@ static void run_patch(struct actor *actor)
     struct error error = {0};
     i64 seconds = sim->roll_seconds + (i64)sim_below(3);
     const struct ledger_sink_patch patch = {.roll_seconds = &seconds};
-    err result = ledger_find_sink(&process->db, arena, STR(""), str_from(sim->sinks[errand->sink].id),
-                                  &sink, &error);
+    err result = ledger_find_sink(&process->db, arena, STR(""),
+                                  str_from(sim->sinks[errand->sink].id), &sink, &error);
     result = result == OK ? lifecycle_patch(&lifecycle, arena, &bounds, &sink, &patch, &error)
                           : result;
     sim->errands--;
@@ -551,8 +549,8 @@ void sim_operate(void)
     for (i32 i = 0; i < sim->sink_count; i++) {
         struct ledger_sink sink = {0};
         struct error error = {0};
-        err found = ledger_find_sink(&sim->raw_db, arena, STR(""), str_from(sim->sinks[i].id), &sink,
-                                     &error);
+        err found = ledger_find_sink(&sim->raw_db, arena, STR(""), str_from(sim->sinks[i].id),
+                                     &sink, &error);
         if (found == OK && sink.state == SINK_DISABLED) {
             sim_trace("operator: %s was disabled: %.*s: %.*s", sim->sinks[i].id,
                       STR_ARG(sink.state_reason), STR_ARG(sink.last_error));

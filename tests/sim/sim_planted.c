@@ -5,8 +5,8 @@
 #include "sink/roll_steps.h"
 #include "table/document.h"
 
-/* What the planted faults do where leaving something out is not enough. The simulator's planted build alone
- * calls it. */
+/* What the planted faults do where leaving something out is not enough. The simulator's planted
+ * build alone calls it. */
 
 #ifdef LHBOX_PLANTED
 
@@ -46,18 +46,17 @@ static int judge(int fault, const struct ledger_plan *plan, const struct table *
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)MIB);
     const json_t *snapshots = json_object_get(metadata_json(table->metadata), "snapshots");
-    str roll = plan == NULL ? STR("") : str_format(arena, "%lld-%.*s", (long long)plan->n,
-                                                   STR_ARG(plan->id));
+    str roll = plan == NULL ? STR("")
+                            : str_format(arena, "%lld-%.*s", (long long)plan->n, STR_ARG(plan->id));
     struct plan_batch batch = {.arena = arena, .plan_id = plan == NULL ? STR("") : plan->id};
     err read = db_read(&sim->raw_db, plan_batch_body, &batch, NULL);
     assert(read == OK);
     for (size_t i = 0; i < json_array_size(snapshots); i++) {
         const json_t *summary = json_object_get(json_array_get(snapshots, i), "summary");
-        bool named = fault == 1
-                         ? str_equal(document_text(summary, "lakehousebox.sink.roll"), roll)
-                         : batch.rows.row_count == 1 &&
-                               names_batch(summary, db_text(&batch.rows, 0, 0),
-                                           db_number(&batch.rows, 0, 1));
+        bool named = fault == 1 ? str_equal(document_text(summary, "lakehousebox.sink.roll"), roll)
+                                : batch.rows.row_count == 1 &&
+                                      names_batch(summary, db_text(&batch.rows, 0, 0),
+                                                  db_number(&batch.rows, 0, 1));
         if (named) {
             return PLAN_READS_COMMITTED;
         }
@@ -73,7 +72,8 @@ static int main_moved(const struct roll_plan *plan, const struct table *table)
     static i64 base;
     i64 head = 0;
     bool has_head = metadata_main(table->metadata, &head);
-    bool same = plan->row.fences.data != NULL && memcmp(plan_id, plan->row.id.data, ID_UID_SIZE) == 0;
+    bool same = plan->row.fences.data != NULL &&
+                memcmp(plan_id, plan->row.id.data, ID_UID_SIZE) == 0;
     int moved = same && has_head && head != base ? 1 : 0;
     memcpy(plan_id, plan->row.id.data, ID_UID_SIZE);
     base = head;
@@ -174,7 +174,8 @@ void planted_act(int fault, const void *a, const void *b, const void *c)
 
 #endif
 
-/* The faults that this version of the product can have. The others belong to parts that it lacks. */
+/* The faults that this version of the product can have. The others belong to parts that it lacks.
+ */
 static const struct {
     i32 number;
     const char *meaning;

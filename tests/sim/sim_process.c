@@ -52,8 +52,7 @@ static void start_again(void *argument)
     const struct sim_process *process = argument;
     if (!sim->stopping) {
         sim_process_start(process->role, process->slot, process->incarnation + 1);
-        sim_trace("** %s has started",
-                  sim->processes[sim->process_count - 1]->name);
+        sim_trace("** %s has started", sim->processes[sim->process_count - 1]->name);
     }
 }
 

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* Producers: each sends batches, again and again until it knows; some bodies grow between two tries, some
- * batches are given up, some are sent again days later. */
+/* Producers: each sends batches, again and again until it knows; some bodies grow between two
+ * tries, some batches are given up, some are sent again days later. */
 
 enum { ATTEMPTS_MAX = 14 };
 
@@ -54,16 +54,18 @@ static str body_of(struct arena *arena, i32 index, i32 generation)
         enum sim_row kind = batch->rows[i];
         switch (kind) {
         case SIM_ROW_GOOD:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":%d,\"p\":\"2026-01-0%d\"}", index, i,
-                           i, 1 + index % 2);
+            (void)snprintf(row, sizeof(row),
+                           "{\"rid\":\"~%04d.%d~\",\"n\":%d,\"p\":\"2026-01-0%d\"}", index, i, i,
+                           1 + index % 2);
             break;
         case SIM_ROW_BAD:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":\"x\",\"p\":\"2026-01-01\"}", index,
-                           i);
+            (void)snprintf(row, sizeof(row),
+                           "{\"rid\":\"~%04d.%d~\",\"n\":\"x\",\"p\":\"2026-01-01\"}", index, i);
             break;
         case SIM_ROW_NARROW:
-            (void)snprintf(row, sizeof(row), "{\"rid\":\"~%04d.%d~\",\"n\":3000000000,\"p\":\"2026-01-01\"}",
-                           index, i);
+            (void)snprintf(row, sizeof(row),
+                           "{\"rid\":\"~%04d.%d~\",\"n\":3000000000,\"p\":\"2026-01-01\"}", index,
+                           i);
             break;
         case SIM_ROW_REFUSED:
             (void)snprintf(row, sizeof(row), "\"~%04d.%d~\"", index, i);
@@ -187,8 +189,7 @@ static void run_replay(struct actor *actor)
     }
     bool grown = batch->body_count > 1 && sim_below(3) == 0;
     i32 generation = grown ? 1 - batch->acknowledged : batch->acknowledged;
-    const struct sim_request *request = send_once(index, generation,
-                                                  sim_hash(5, (u64)index, 1000));
+    const struct sim_request *request = send_once(index, generation, sim_hash(5, (u64)index, 1000));
     if (sim->stopping) {
         return;
     }

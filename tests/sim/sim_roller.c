@@ -95,7 +95,6 @@ static void run_roller(struct actor *actor)
 
 void sim_roller_open(struct sim_process *process)
 {
-    (void)sim_spawn(process->name,
-                    sim_hash(3, (u64)process->slot, (u64)process->incarnation), process, run_roller,
-                    NULL, sim_between(0, 1000000));
+    (void)sim_spawn(process->name, sim_hash(3, (u64)process->slot, (u64)process->incarnation),
+                    process, run_roller, NULL, sim_between(0, 1000000));
 }

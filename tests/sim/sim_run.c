@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* One schedule: a hostile part, in which everything goes wrong, and a quiet end, in which all must come
- * right. */
+/* One schedule: a hostile part, in which everything goes wrong, and a quiet end, in which all must
+ * come right. */
 
 const char *sim_part_name(enum sim_part part)
 {
@@ -108,11 +108,12 @@ struct left {
 static err left_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct left *left = context;
-    return db_query(tx, left->arena,
-                    "SELECT s.table_uuid, s.state = 3 OR EXISTS (SELECT 1 FROM batch b WHERE b.sink = "
-                    "s.id AND b.state <= 1) OR EXISTS (SELECT 1 FROM plan p WHERE p.sink = s.id AND "
-                    "p.state <= 2) FROM sink s",
-                    NULL, 0, &left->rows, error);
+    return db_query(
+        tx, left->arena,
+        "SELECT s.table_uuid, s.state = 3 OR EXISTS (SELECT 1 FROM batch b WHERE b.sink = "
+        "s.id AND b.state <= 1) OR EXISTS (SELECT 1 FROM plan p WHERE p.sink = s.id AND "
+        "p.state <= 2) FROM sink s",
+        NULL, 0, &left->rows, error);
 }
 
 /* The owner took the table or its property away: its sink may wait for ever. */

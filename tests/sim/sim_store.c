@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 
-/* The store's seam over the real store in memory. Its objects carry the virtual time at which they were
- * put; what lands late lands as it was sent. */
+/* The store's seam over the real store in memory. Its objects carry the virtual time at which they
+ * were put; what lands late lands as it was sent. */
 
 /* ---- what happens to the world ---- */
 
@@ -184,8 +184,8 @@ static err sim_list(void *self, struct arena *arena, str prefix, str after, size
                     struct store_list *out_list, struct error *error)
 {
     (void)self;
-    enum sim_fault fault = sim_strike(
-        SIM_ALLOW(SIM_FAULT_PARTIAL) | SIM_ALLOW(SIM_FAULT_STALE), "store: list", prefix);
+    enum sim_fault fault = sim_strike(SIM_ALLOW(SIM_FAULT_PARTIAL) | SIM_ALLOW(SIM_FAULT_STALE),
+                                      "store: list", prefix);
     TRY(read_fault(fault, error));
     struct store_list list = {0};
     TRY(store_list(&sim->raw_store, arena, prefix, after, limit, &list, error));
@@ -210,5 +210,6 @@ static const struct store_ops OPS = {
 
 struct store sim_store(struct sim_process *process)
 {
-    return (struct store){.ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3};
+    return (struct store){
+        .ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3};
 }

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* What stands in the tables, read from their files at every change: each new snapshot keeps all that its
- * parent had, its files are there, and the rows in them are counted into the model. */
+/* What stands in the tables, read from their files at every change: each new snapshot keeps all
+ * that its parent had, its files are there, and the rows in them are counted into the model. */
 
 enum { FILE_ROWS_MAX = SIM_BATCHES_MAX * SIM_ROWS_MAX, STATUS_DELETED = 2 };
 
@@ -238,8 +238,7 @@ static void take_version(struct sim_table *table, str location, const struct met
     AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
     AUTO_METADATA struct metadata *read = NULL;
     table->pointer = str_copy(sim->arena, location);
-    if (metadata == NULL &&
-        metadata_file_read(&sim->raw_locations, location, &read, NULL) != OK) {
+    if (metadata == NULL && metadata_file_read(&sim->raw_locations, location, &read, NULL) != OK) {
         sim_violate("pointer", "the metadata file %.*s cannot be read", STR_ARG(location));
         return;
     }
