@@ -1,6 +1,7 @@
 /* lhbox: the table of commands, and the four that are a server. */
 #include "cli/commands.h"
 #include "server/backup.h"
+#include "server/recovery.h"
 #include "server/serve.h"
 
 #include "base/assert.h"
@@ -24,6 +25,11 @@ static const struct cli_flag init_flags[] = {
 
 static const struct cli_flag backup_flags[] = {
     {"link", CLI_SWITCH, NULL, NULL, "hard links in place of copies; the same file system only"},
+    {"json", CLI_SWITCH, NULL, NULL, "print the report as JSON"},
+    CONFIG_FLAGS,
+};
+
+static const struct cli_flag recover_flags[] = {
     {"json", CLI_SWITCH, NULL, NULL, "print the report as JSON"},
     CONFIG_FLAGS,
 };
@@ -131,6 +137,16 @@ static int backup(struct cli *cli)
                                 cli_given(cli, "json"));
 }
 
+static int recover(struct cli *cli)
+{
+    struct settings settings;
+    int result = settings_read(cli, &settings);
+    return result != CLI_OK
+               ? result
+               : recovery_command(&settings.source,
+                                  cli_given(cli, "json") ? RESTORE_JSON : RESTORE_TEXT);
+}
+
 static const struct cli_command command_dev = {
     .path = "dev",
     .arguments = "",
@@ -197,26 +213,59 @@ static const struct cli_command command_backup = {
     .run = backup,
 };
 
+static const struct cli_command command_recover = {
+    .path = "recover",
+    .arguments = "",
+    .summary = "Bring an older copy of the ledger back to what the store and the tables say",
+    .text =
+        "For a data directory whose lhbox.db was put back from a copy. `lhbox serve` does it by\n"
+        "itself for copies of `lhbox backup` and for those older than a minute; for others run it\n"
+        "before serving. The server is stopped. Ends with 5 when a sink could not be recovered.",
+    .example = "lhbox recover --data /var/lib/lhbox",
+    .flags = recover_flags,
+    .flag_count = ARRAY_COUNT(recover_flags),
+    .run = recover,
+};
+
 /* In the order of help and docs/cli.md. */
 static const struct cli_command *const commands[] = {
-    &command_dev,        &command_init,
-    &command_serve,      &command_config_check,
-    &command_backup,     &cli_login,
-    &cli_connect,        &cli_project_create,
-    &cli_project_list,   &cli_warehouse_create,
-    &cli_warehouse_list, &cli_warehouse_get,
-    &cli_table_create,   &cli_table_list,
-    &cli_table_get,      &cli_table_document,
-    &cli_table_delete,   &cli_sink_create,
-    &cli_sink_update,    &cli_sink_list,
-    &cli_sink_get,       &cli_sink_delete,
-    &cli_sink_send,      &cli_sink_roll,
-    &cli_sink_batches,   &cli_sink_batches_discard,
-    &cli_sink_rejects,   &cli_sink_resume,
-    &cli_sink_dedupe,    &cli_verify,
-    &cli_key_create,     &cli_key_list,
-    &cli_key_delete,     &cli_completion,
-    &cli_version,        &cli_docs,
+    &command_dev,
+    &command_init,
+    &command_serve,
+    &command_config_check,
+    &command_backup,
+    &command_recover,
+    &cli_login,
+    &cli_connect,
+    &cli_project_create,
+    &cli_project_list,
+    &cli_warehouse_create,
+    &cli_warehouse_list,
+    &cli_warehouse_get,
+    &cli_table_create,
+    &cli_table_list,
+    &cli_table_get,
+    &cli_table_document,
+    &cli_table_delete,
+    &cli_sink_create,
+    &cli_sink_update,
+    &cli_sink_list,
+    &cli_sink_get,
+    &cli_sink_delete,
+    &cli_sink_send,
+    &cli_sink_roll,
+    &cli_sink_batches,
+    &cli_sink_batches_discard,
+    &cli_sink_rejects,
+    &cli_sink_resume,
+    &cli_sink_dedupe,
+    &cli_verify,
+    &cli_key_create,
+    &cli_key_list,
+    &cli_key_delete,
+    &cli_completion,
+    &cli_version,
+    &cli_docs,
 };
 
 int main(int argc, char **argv)

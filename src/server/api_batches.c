@@ -1,8 +1,10 @@
 /* A sink's batches and rejects: what became of what was sent. */
 #include "base/base64.h"
 #include "server/api.h"
+#include "server/roller.h"
 #include "server/sink_json.h"
 #include "sink/batch.h"
+#include "sink/ledger_orphan.h"
 
 enum { REJECTS_PAGE_BYTES_MAX = 32 * MIB, REJECTS_FILE_BYTES_MAX = 512 * MIB };
 
@@ -16,6 +18,37 @@ err api_batch_get(struct api_request *request, struct error *error)
     TRY(ledger_find_batch(&request->call->service->db, request->call->arena, sink.id,
                           request->parts[1], &batch, error));
     return api_reply(request, 200, sink_json_batch(&batch));
+}
+
+/* Ids that stand for several contents, with the objects to choose from (O6). */
+static err list_quarantined(struct api_request *request, const struct ledger_sink *sink,
+                            size_t limit, struct error *error)
+{
+    struct call *call = request->call;
+    struct ledger_quarantined *items = NULL;
+    size_t count = 0;
+    str cursor = api_cursor(request);
+    TRY(ledger_list_quarantined(&call->service->db, call->arena, sink->id,
+                                cursor.data == NULL ? STR("") : cursor, limit + 1, &items, &count,
+                                error));
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && i < limit; i++) {
+        json_t *uids = json_array();
+        str rest = items[i].uids;
+        str uid = {0};
+        while (str_next(&rest, ',', &uid)) {
+            json_array_append_new(uids, api_json_text(uid));
+        }
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:o, s:o}", "batch_id",
+                                        api_json_text(items[i].batch_id), "state", "quarantined",
+                                        "objects", uids, "since", api_json_time(items[i].at)));
+    }
+    json_t *json = json_pack("{s:o}", "batches", list);
+    if (count > limit) {
+        json_object_set_new(json, "next_cursor", api_json_text(items[limit - 1].batch_id));
+    }
+    return api_reply(request, 200, json);
 }
 
 /* state=pending|…|held; -1: any. */
@@ -34,7 +67,8 @@ static err read_state(struct api_request *request, int *out_state, bool *out_hel
             return OK;
         }
     }
-    return api_invalid(error, "state", "pending, planned, committed, rejected, discarded or held");
+    return api_invalid(error, "state",
+                       "pending, planned, committed, rejected, discarded, held or quarantined");
 }
 
 err api_batch_list(struct api_request *request, struct error *error)
@@ -50,6 +84,9 @@ err api_batch_list(struct api_request *request, struct error *error)
     str cursor = api_cursor(request);
     TRY(api_find_sink(request, &sink, error));
     TRY(api_limit(request, &limit, error));
+    if (str_equal(http_request_parameter(call->request, STR("state")), STR("quarantined"))) {
+        return list_quarantined(request, &sink, limit, error);
+    }
     TRY(read_state(request, &state, &held, error));
     if (cursor.size > 0 && !str_to_i64(cursor, &after_seq)) {
         return api_invalid(error, "cursor", "a next_cursor of an earlier answer is wanted");
@@ -77,6 +114,31 @@ err api_batch_discard(struct api_request *request, struct error *error)
     return api_reply(request, 200,
                      json_pack("{s:o, s:s}", "batch_id", api_json_text(request->parts[1]), "state",
                                "discarded"));
+}
+
+/* {"keep": uid}: this object is what the id stands for. */
+err api_batch_resolve(struct api_request *request, struct error *error)
+{
+    static const char *const known[] = {"keep", NULL};
+    struct ledger_sink sink = {0};
+    json_t *body = NULL;
+    struct uid uid;
+    str row_id = {0};
+    TRY(api_find_sink(request, &sink, error));
+    TRY(api_body(request, known, &body, error));
+    bool given = id_uid_parse(str_from(json_string_value(json_object_get(body, "keep"))), &uid);
+    json_decref(body);
+    if (!given) {
+        return api_invalid(error, "keep", "one of the batch's `objects` is wanted");
+    }
+    TRY(roller_resolve_batch(request->call->service->roller, request->call->arena, sink.id,
+                             request->parts[1], id_uid_str(&uid), &row_id, error));
+    api_sink_changed(request, sink.id);
+    api_audit_write(request, "sink.resolve", sink.id);
+    struct ledger_batch batch = {0};
+    TRY(ledger_find_batch(&request->call->service->db, request->call->arena, sink.id, row_id,
+                          &batch, error));
+    return api_reply(request, 200, sink_json_batch(&batch));
 }
 
 /* ---- rejects ---- */

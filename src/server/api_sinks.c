@@ -1,5 +1,6 @@
 /* Sinks: made, listed, shown, changed, stopped, deleted. */
 #include "server/api.h"
+#include "server/roller.h"
 #include "server/sink_json.h"
 #include "sink/ledger.h"
 #include "sink/lifecycle.h"
@@ -272,13 +273,10 @@ err api_sink_resume(struct api_request *request, struct error *error)
     TRY(api_body(request, known, &body, error));
     bool reclaim = json_is_true(json_object_get(body, "reclaim"));
     json_decref(body);
-    if (reclaim) {
-        return error_set(error, INVALID, ERROR_NOT_IMPLEMENTED,
-                         "setting the table's property back is not in this version");
-    }
     TRY(api_find_sink(request, &sink, error));
     TRY(check_live(&sink, error));
-    TRY(ledger_resume_sink(&call->service->db, sink.id, error));
+    TRY(reclaim ? roller_reclaim_sink(call->service->roller, sink.id, error)
+                : ledger_resume_sink(&call->service->db, sink.id, error));
     api_sink_changed(request, sink.id);
     api_audit_write(request, "sink.update", sink.id);
     TRY(ledger_find_sink(&call->service->db, call->arena, STR(""), sink.id, &sink, error));

@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "server/roller_private.h"
+#include "sink/orphan.h"
+#include "sink/restore.h"
 
 i64 roller_now(const struct roller *roller)
 {
@@ -139,13 +141,41 @@ err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_ba
     struct roller_entry *entry = NULL;
     TRY(find_entry(roller, sink_id, &entry, error));
     assert(entry != NULL);
-    TRY(ledger_begin_delete(roller->options.db, entry->id, error));
-    hold_entry(roller, entry);
     struct roll_env env = roller_env(roller, entry->warehouse);
+    TRY(sink_delete_begin(&env, entry->id, error));
+    hold_entry(roller, entry);
     err deleted = sink_delete(&env, entry->id, out_discarded_batches, error);
     entry->wants_sweep = true;
     free_entry(roller, entry);
     return deleted;
+}
+
+/* ---- what an operator decides ---- */
+
+err roller_reclaim_sink(struct roller *roller, str sink_id, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create(MIB);
+    struct roller_entry *entry = NULL;
+    TRY(find_entry(roller, sink_id, &entry, error));
+    assert(entry != NULL);
+    hold_entry(roller, entry);
+    struct roll_env env = roller_env(roller, entry->warehouse);
+    err reclaimed = restore_reclaim(&env, arena, entry->id, error);
+    free_entry(roller, entry);
+    return reclaimed;
+}
+
+err roller_resolve_batch(struct roller *roller, struct arena *arena, str sink_id, str batch_id,
+                         str keep_uid, str *out_row_id, struct error *error)
+{
+    struct roller_entry *entry = NULL;
+    TRY(find_entry(roller, sink_id, &entry, error));
+    assert(entry != NULL);
+    hold_entry(roller, entry);
+    struct roll_env env = roller_env(roller, entry->warehouse);
+    err resolved = orphan_resolve(&env, arena, entry->id, batch_id, keep_uid, out_row_id, error);
+    free_entry(roller, entry);
+    return resolved;
 }
 
 /* ---- no deletes for a while ---- */

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "server/roller_private.h"
+#include "sink/orphan.h"
 #include "sink/sweep.h"
 
 /* The workers: one job on one sink at a time. */
@@ -119,6 +120,10 @@ static void sweep(struct roller *roller, struct roller_entry *entry)
                   entry->id);
         error_clear(&told);
         try_sweep("held_not_looked_at", sweep_held(&env, entry->id, &told), &told, entry->id);
+        error_clear(&told);
+        struct orphan_report orphans = {0};
+        try_sweep("orphans_not_collected", orphan_collect(&env, entry->id, &orphans, &told), &told,
+                  entry->id);
         error_clear(&told);
         try_sweep("rows_not_swept", sweep_rows(env.db, &told), &told, entry->id);
         entry->swept_at = now;

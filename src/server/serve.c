@@ -7,6 +7,7 @@
 #include "server/dispatch.h"
 #include "server/ground.h"
 #include "server/process.h"
+#include "server/recovery.h"
 #include "server/roller.h"
 #include "sink/alert.h"
 #include "sink/intake.h"
@@ -14,8 +15,9 @@
 #include <pthread.h>
 
 enum { SERVER_BYTES_MAX = 256 * MIB, UNIX_PATH_MAX_SIZE = 107 };
-#define WATCH_US     ((i64)1 * TIME_SECOND_US)
-#define STOP_LOOK_US ((i64)20 * 1000)
+#define INCARNATION_US ((i64)60 * TIME_SECOND_US)
+#define WATCH_US       ((i64)1 * TIME_SECOND_US)
+#define STOP_LOOK_US   ((i64)20 * 1000)
 
 enum mode { MODE_SERVE, MODE_DEV };
 
@@ -28,6 +30,7 @@ struct server {
     struct http_server *http;
     struct http_server *internal; /* NULL: none */
     struct dev_profile profile;
+    struct recovery recovery;
     pthread_mutex_t watch_lock; /* guards intake_open: the roller answers from its own threads */
     bool intake_open;
 };
@@ -200,6 +203,16 @@ MUST_USE static err start_http(struct server *server, struct error *error)
     return name_public_url(server, error);
 }
 
+/* Before anything is served (exactly-once section 9); each sink's story goes to the log. */
+MUST_USE static err recover(struct server *server, struct error *error)
+{
+    AUTO_ARENA struct arena *arena = arena_create(SERVER_BYTES_MAX);
+    struct restore_report report = {0};
+    bool copy = false;
+    return recovery_run(&server->recovery, &server->service, arena, RECOVERY_START, &report, &copy,
+                        error);
+}
+
 MUST_USE static err start_ground(struct server *server, struct error *error)
 {
     struct service *service = &server->service;
@@ -214,6 +227,7 @@ MUST_USE static err start_ground(struct server *server, struct error *error)
     service->dev = server->mode == MODE_DEV;
     service->node_id = id_short_make(server->arena, service->seam, "nod_");
     TRY(ground_open(server->arena, &options, service, error));
+    TRY(recover(server, error));
     return server->mode == MODE_DEV ? dev_prepare(server->arena, service, &server->profile, error)
                                     : OK;
 }
@@ -264,11 +278,17 @@ static void watch_sinks(const struct server *server)
     }
 }
 
-static void run(const struct server *server)
+static void run(struct server *server)
 {
+    i64 watched_at = seam_monotonic_us(server->service.seam);
     do {
+        i64 now = seam_monotonic_us(server->service.seam);
         watch_disk(server);
         watch_sinks(server);
+        if (now - watched_at >= INCARNATION_US || recovery_is_due(&server->recovery)) {
+            recovery_watch(&server->recovery);
+            watched_at = now;
+        }
     } while (!process_signalled(WATCH_US));
 }
 
