@@ -363,13 +363,16 @@ def test_05_drop_takes_both_values_of_purge(server: Server, space: str) -> None:
         refused(server.call("DELETE", path), 404, "NoSuchTableException")
 
 
-def test_table_of_a_sink_is_not_dropped_nor_replaced(server: Server) -> None:
-    warehouse, space, name = server.dev["demo"]["table"].split(".")
+def test_table_of_a_sink_is_an_engines_to_drop(server: Server, space: str) -> None:
+    name = fresh()
+    server.make_table(f"{space}.{name}", {"x": "long"})
+    sink = server.make_sink(f"{space}.{name}", fresh())
+    assert server.send(sink, "k1", [{"x": 1}]).status == 202
     path = f"{base(server)}/namespaces/{space}/tables/{name}"
-    refused(server.call("DELETE", path), 409, "TableHasSinkException", server.dev["demo"]["sink_id"])
-    body = {"name": name, "overwrite": True, "metadata-location": server.call("GET", path).json["metadata-location"]}
-    refused(server.call("POST", f"{base(server)}/namespaces/{space}/register", body), 409, "TableHasSinkException")
-    assert server.call("HEAD", path).status == 204
+    assert server.call("DELETE", path).status == 204
+    refused(server.call("GET", path), 404, "NoSuchTableException")
+    shown = server.call("GET", f"/v1/sinks/{sink['id']}").json
+    assert shown["books"]["difference"] == 0 and shown["books"]["accepted"] == 1, "what was accepted waits for the table"
 
 
 def test_rename(server: Server, space: str) -> None:
