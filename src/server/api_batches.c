@@ -126,7 +126,8 @@ err api_batch_resolve(struct api_request *request, struct error *error)
     str row_id = {0};
     TRY(api_find_sink(request, &sink, error));
     TRY(api_body(request, known, &body, error));
-    bool given = id_uid_parse(str_from(json_string_value(json_object_get(body, "keep"))), &uid);
+    const char *keep = json_string_value(json_object_get(body, "keep"));
+    bool given = keep != NULL && id_uid_parse(str_from(keep), &uid);
     json_decref(body);
     if (!given) {
         return api_invalid(error, "keep", "one of the batch's `objects` is wanted");

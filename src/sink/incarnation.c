@@ -3,8 +3,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "sink/ledger_recover.h"
-
-#include <jansson.h>
+#include "table/document.h"
 
 #define INCARNATION_KEY "_sink/incarnation.json"
 
@@ -29,7 +28,7 @@ static err read_bucket(const struct incarnation *incarnation, const struct wareh
     }
     json_t *document = json_loadb(object.body.data, object.body.size, 0, NULL);
     const json_t *number = json_object_get(document, "incarnation");
-    str owner = str_from(json_string_value(json_object_get(document, "installation")));
+    str owner = document_text(document, "installation");
     bool good = json_is_integer(number) && json_integer_value(number) >= 0;
     bool ours = str_equal(owner, incarnation->installation_id);
     *out_number = json_integer_value(number);

@@ -1,5 +1,6 @@
 #include "sink/batch.h"
 #include "sink/restore_steps.h"
+#include "table/document.h"
 
 /* Steps 3 to 6: the property, the chain, undo and redo. A plan is proven by the chain from the
  * property's id through the prev links, never by its number: an abandoned fork may hold plans with
@@ -137,8 +138,7 @@ static err count_plan(struct restore *restore, struct arena *arena, const struct
     }
     const json_t *snapshot = find_snapshot(table->metadata, roll);
     const json_t *summary = json_object_get(snapshot, "summary");
-    str rejected = str_from(
-        json_string_value(json_object_get(summary, "lakehousebox.sink.rejected_rows")));
+    str rejected = document_text(summary, "lakehousebox.sink.rejected_rows");
     counting->snapshot_id = json_integer_value(json_object_get(snapshot, "snapshot-id"));
     counting->unknown = 0;
     bool none_rejected = str_equal(rejected, STR("0"));

@@ -243,7 +243,8 @@ def test_quarantine_and_reclaim_refuse_what_is_not_there(garden: Garden) -> None
     assert server.call("GET", f"{path}/batches?state=quarantined").json == {"batches": []}
     answer = server.call("POST", f"{path}/batches/nobody/resolve", {"keep": "0" * 26})
     assert answer.status == 404 and answer.code == "batch_not_found", answer
-    assert server.call("POST", f"{path}/batches/nobody/resolve", {"keep": "x"}).status == 400
+    for body in ({}, {"keep": "x"}, {"keep": 7}, {"keep": None}, {"other": 1}):
+        assert server.call("POST", f"{path}/batches/nobody/resolve", body).status == 400
     assert server.call("POST", f"{path}/resume", {"reclaim": True}).status == 409
 
 

@@ -175,6 +175,59 @@ static void rejected_rows_are_counted_by_their_file(void **state)
     assert_whole(f, 2);
 }
 
+/* Its snapshots are expired to the last one: the summaries are gone. */
+static void expire(struct roll_fixture *f)
+{
+    foreign_append(f);
+    struct table table = load_table(f);
+    const json_t *snapshots = json_object_get(metadata_json(table.metadata), "snapshots");
+    json_t *ids = json_array();
+    for (size_t i = 0; i + 1 < json_array_size(snapshots); i++) {
+        json_array_append(ids, json_object_get(json_array_get(snapshots, i), "snapshot-id"));
+    }
+    json_t *request = json_pack("{s:[], s:[{s:s, s:o}]}", "requirements", "updates", "action",
+                                "remove-snapshots", "snapshot-ids", ids);
+    struct table after = {0};
+    table_close(&table);
+    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
+    json_decref(request);
+    table_close(&after);
+}
+
+static void expired_snapshots_change_nothing(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct db copy = take_copy(f);
+    send_object(f, "a", "{\"x\":1}\n{\"x\":\"no\"}\n{\"x\":3}");
+    send_object(f, "b", "{\"x\":4}");
+    roll_out(f);
+    sweep(f);
+    expire(f);
+    put_back(f, &copy);
+    db_close(&copy);
+    assert_int_equal(recover_sink_now(f).unknown, 0);
+    assert_int_equal(look_batch(f, "a").rows_rejected, 1);
+    assert_int_equal(look_batch(f, "a").snapshot_id, 0);
+    assert_whole(f, 3);
+}
+
+static void a_split_that_nobody_knows_any_more_is_reported(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct db copy = take_copy(f);
+    send_object(f, "a", "{\"x\":1}\n{\"x\":\"no\"}");
+    roll_out(f);
+    sweep(f);
+    expire(f);
+    put_back(f, &copy);
+    db_close(&copy);
+    must(f, store_remove(&f->store, batch_rejects_key(f->arena, f->sink_id, STR("a")), &f->error));
+    f->now = seam_now(seam_system()) + 8 * TIME_DAY_US; /* the store's own stamps */
+    assert_int_equal(recover_sink_now(f).unknown, 1);
+    assert_int_equal(look_batch(f, "a").rows_committed, 2);
+    assert_int_equal(look_sink(f).rows_accepted, look_sink(f).rows_committed);
+}
+
 static void a_verdict_keeps_a_rejected_batch_from_coming_back(void **state)
 {
     struct roll_fixture *f = *state;
@@ -662,6 +715,8 @@ int main(void)
         TEST(a_plan_that_the_copy_calls_live_and_that_landed_is_committed),
         TEST(a_plan_that_the_copy_calls_live_and_that_never_landed_is_undone),
         TEST(rejected_rows_are_counted_by_their_file),
+        TEST(expired_snapshots_change_nothing),
+        TEST(a_split_that_nobody_knows_any_more_is_reported),
         TEST(a_verdict_keeps_a_rejected_batch_from_coming_back),
         TEST(without_a_plan_object_it_stops_and_serves_nothing),
         TEST(the_fence_of_a_recover_kills_what_is_under_way),
