@@ -28,6 +28,7 @@ static err sweep_page(const struct roll_env *env, struct arena *arena, i64 *out_
         }
         done[i] = (struct ledger_doomed_done){.object = objects[i], .deleted = removed == OK};
         deleted += removed == OK ? 1 : 0;
+        CRASH_POINT(object_deleted);
     }
     CRASH_POINT(objects_deleted);
     if (count > 0) {

@@ -41,14 +41,13 @@ class Server:
     def __init__(self, home: Path, args: list[str] | None = None, env: dict[str, str] | None = None) -> None:
         self.home, self.data, self.log = home, home / "data", home / "server.log"
         self.args, self.env = args or [], {**os.environ, **(env or {})}
+        self.command = [LHBOX]  # a tracer or a limit may stand before the binary
         self.process: subprocess.Popen[bytes] | None = None
         self.dev: dict[str, Any] = {}
 
     def start(self, within: float = 30.0) -> "Server":
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [LHBOX, "dev", "--data", str(self.data), "--port", "0", *self.args], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=subprocess.STDOUT, env=self.env, cwd=self.home)
+        self.launch()
+        assert self.process is not None
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.tail()}"
@@ -60,6 +59,13 @@ class Server:
                 pass
             time.sleep(0.02)
         raise AssertionError(f"the server did not answer:\n{self.tail()}")
+
+    def launch(self, env: dict[str, str] | None = None) -> None:
+        """Starts the process and does not wait for it to serve."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self.command, "dev", "--data", str(self.data), "--port", "0", *self.args], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, env={**self.env, **(env or {})}, cwd=self.home)
 
     def signal(self, number: int) -> None:
         assert self.process is not None
