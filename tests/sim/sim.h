@@ -225,6 +225,7 @@ struct sim_world {
     u32 p_read;
     i64 freeze_max;
     i64 late_max;
+    i64 storm_us; /* the length of a time in which no commit is answered; 0: never */
     /* the scheduler */
     struct sim_event *events;
     size_t event_count;
@@ -376,6 +377,7 @@ struct sim_request {
     bool finished; /* answered, or never to be */
     char text[512];
     struct actor *waiter;
+    i64 sent_at;
 };
 void sim_node_send(struct sim_request *request, u64 id);
 

@@ -352,7 +352,8 @@ static void check_batch(struct arena *arena, const struct sim_batch *batch)
     const struct sim_sink *sink = &sim->sinks[batch->sink];
     struct verdict verdict = judge_row(arena, batch);
     bool discarded = verdict.state == BATCH_DISCARDED;
-    check_one_body(batch, discarded);
+    /* Of a table that was dropped, or whose property is gone, nothing can be proven any more. */
+    check_one_body(batch, discarded && !verdict.may_wait);
     if (sim->stopping || batch->acknowledged < 0 || discarded) {
         return;
     }

@@ -63,12 +63,23 @@ static enum sim_fault choose(u64 drawn)
     return SIM_FAULT_NONE;
 }
 
+/* For a while no commit is answered, and most land later: what is under way stays under way. */
+static bool in_storm(void)
+{
+    return sim->storm_us > 0 &&
+           sim_hash(sim->config->seed ^ 0x5708, (u64)(sim->now / sim->storm_us), 0) % 5 == 0;
+}
+
 static enum sim_fault draw_fault(const struct actor *actor, u64 call, u32 allowed)
 {
     static const u32 always = SIM_ALLOW(SIM_FAULT_SLOW) | SIM_ALLOW(SIM_FAULT_FREEZE) |
                               SIM_ALLOW(SIM_FAULT_DIE_BEFORE) | SIM_ALLOW(SIM_FAULT_DIE_AFTER) |
                               SIM_ALLOW(SIM_FAULT_BEFORE);
-    enum sim_fault fault = choose(sim_hash(sim->config->seed ^ 0xfa17, actor->id, call));
+    u64 drawn = sim_hash(sim->config->seed ^ 0xfa17, actor->id, call);
+    enum sim_fault fault = choose(drawn);
+    if ((allowed & SIM_ALLOW(SIM_FAULT_REFUSED)) != 0 && fault < SIM_FAULT_SLOW && in_storm()) {
+        fault = drawn >> 50 & 1 ? SIM_FAULT_LATE : SIM_FAULT_LOST;
+    }
     u64 identity = sim_hash(7, actor->id, call);
     bool may = ((allowed | always) & SIM_ALLOW(fault)) != 0 &&
                (sim->config->faults_off & SIM_ALLOW(fault)) == 0;

@@ -168,6 +168,15 @@ static void run_request(struct actor *actor)
 {
     struct sim_request *request = actor->argument;
     struct sim_node *node = actor->process->node;
+    /* A node that lost its lease drops the backlog of its listener before it registers again (I4).
+     */
+    if (sim->now - request->sent_at > GONE_US) {
+        request->finished = true;
+        if (request->waiter != NULL && !sim->stopping) {
+            sim_wake(request->waiter);
+        }
+        return;
+    }
     node->open++;
     struct intake_send *send = open_send(node, request);
     if (!lease_begin(node, send)) {
@@ -183,6 +192,7 @@ static void run_request(struct actor *actor)
 void sim_node_send(struct sim_request *request, u64 id)
 {
     char name[40];
+    request->sent_at = sim->now;
     (void)snprintf(name, sizeof(name), "%s %s", request->process->name, request->batch_id);
     (void)sim_spawn(name, id, request->process, run_request, request, sim_between(1000, 50000));
 }

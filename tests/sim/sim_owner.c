@@ -649,10 +649,27 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     }
 }
 
-/* Whoever waits for the worst moment acts while a commit request is still under way. */
-static void await_trouble(void)
+/* Main has moved on from where a request under way expects it. */
+static bool is_left_behind(i32 slot)
 {
-    for (int looks = 0; looks < 100 && !sim->stopping && !sim_commit_under_way(); looks++) {
+    AUTO_ARENA struct arena *arena = arena_create((size_t)8 * MIB);
+    AUTO_TABLE struct table loaded = {0};
+    struct sim_table *table = NULL;
+    i64 head = 0;
+    if (!sim_commit_under_way() || !load(arena, slot, &table, &loaded) ||
+        !metadata_main(loaded.metadata, &head) || is_late_base(head)) {
+        return false;
+    }
+    return is_late_base(back_from(loaded.metadata, head));
+}
+
+/* Whoever waits for the worst moment acts while a commit request is still under way. */
+static void await_trouble(enum sim_part part, i32 slot)
+{
+    for (int looks = 0; looks < 100 && !sim->stopping; looks++) {
+        if (part == SIM_ROLLBACK ? is_left_behind(slot) : sim_commit_under_way()) {
+            break;
+        }
         sim_wait(sim_between(1000, sim->horizon / 200));
     }
     sim_wait(sim_between(0, 3 * TIME_SECOND_US));
@@ -668,12 +685,13 @@ static void run_part(struct actor *actor)
         i64 left = num_max_i64(sim->horizon - sim->now, 0);
         left = part == SIM_FREEZES ? left / 6 : left;
         sim_wait((i64)sim_below((u64)(left / (times - i) + 1)));
+        i32 slot = (i32)sim_below((u64)sim->slot_count);
         if (part != SIM_FREEZES && sim_below(2) == 0) {
-            await_trouble();
+            await_trouble(part, slot);
         }
         if (!sim->stopping && sim->faults) {
             sim->errands++;
-            act(actor, part, (i32)sim_below((u64)sim->slot_count));
+            act(actor, part, slot);
             sim->errands--;
         }
     }

@@ -65,6 +65,7 @@ static void draw_parameters(void)
     sim->freeze_max = num_min_i64(sim->horizon, 9 * TIME_DAY_US);
     sim->late_max = num_min_i64(sim->horizon / 2, 2 * TIME_DAY_US);
     sim->embedded = b % 4 == 0;
+    sim->storm_us = !sim->embedded && (b >> 20) % 3 > 0 ? sim->horizon / 20 : 0;
     sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
     sim->roller_count = limited(1 + (i32)((b >> 8) % 3), sim->config->rollers_max);
     sim->slot_count = (b >> 12) % 5 == 0 ? 2 : 1;
@@ -181,7 +182,11 @@ static void quiet_end(void)
     }
     i64 commits = sim->result->commits;
     sim_scheduler(sim->now + 3 * 60 * TIME_SECOND_US);
-    if (!sim->stopping && is_settled() && sim->result->commits != commits) {
+    bool broken = false;
+    for (i32 i = 0; i < sim->table_count; i++) {
+        broken = broken || sim->tables[i].touched || sim->tables[i].gone;
+    }
+    if (!sim->stopping && !broken && is_settled() && sim->result->commits != commits) {
         sim_violate("I26", "a further recovery has changed something");
     }
 }
