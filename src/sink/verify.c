@@ -35,7 +35,8 @@ const char *const VERIFY_CURE_AHEAD =
 
 /* ---- findings ---- */
 
-static str print_text(struct arena *arena, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static str print_text(struct arena *arena, const char *format,
+                                                            va_list arguments)
 {
     char text[TEXT_MAX];
     int size = vsnprintf(text, sizeof(text), format, arguments);
