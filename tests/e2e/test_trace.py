@@ -1,0 +1,122 @@
+"""The order of system calls before each 202: the object's bytes, their fsync, the rename, the directory's fsync; then the
+ledger's row in the WAL and its fsync; then the first byte of the answer."""
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server import Server
+from system_calls import Call, needs_tracer, read_calls
+
+TRACED = "fsync,fdatasync,sync_file_range,write,writev,pwrite64,pwritev,renameat,rename,renameat2,sendto,sendmsg,mkdirat,mkdir"
+SENDERS, BATCHES = 8, 8
+
+
+class Traced:
+    def __init__(self, server: Server, trace: Path) -> None:
+        self.server, self.trace = server, trace
+        server.command = ["strace", "-D", "-f", "-tt", "-y", "-s", "6000", "-o", str(trace), "-e", f"trace={TRACED}", *server.command]
+
+
+@pytest.fixture
+def traced(own_server: Server) -> Traced:
+    needs_tracer()
+    return Traced(own_server, own_server.home / "trace")
+
+
+def first(calls: list[Call], after: int, what: str, *marks: str, name: tuple[str, ...], path: str | None = None) -> Call:
+    for call in calls:
+        if call.began > after and call.name in name and not call.failed and all(mark in call.text for mark in marks) and \
+                (path is None or call.path == path):
+            return call
+    raise AssertionError(f"no {what}")
+
+
+SYNC = ("fsync", "fdatasync")
+
+
+def durable_file(calls: list[Call], written: Call) -> Call:
+    """The call with which a file that was written under a temporary name is there for good."""
+    folder, temporary = written.path.rsplit("/", 1)
+    last = max(call.ended for call in calls if call.name == "write" and call.path == written.path)
+    synced = first(calls, last, "fsync of the file", name=SYNC, path=written.path)
+    renamed = first(calls, synced.ended, "rename", f'"{temporary}"', name=("renameat",), path=folder)
+    target = re.search(r', \d+<([^>]*)>, "', renamed.text)
+    assert target is not None, renamed
+    return first(calls, renamed.ended, "fsync of the directory", name=SYNC, path=target.group(1))
+
+
+def check_order(calls: list[Call], server: Server, batch_id: str) -> None:
+    answers = [call for call in calls if call.name in ("sendmsg", "sendto", "write", "writev") and "HTTP/1.1 202" in call.text and
+               f'\\"batch_id\\":\\"{batch_id}\\"' in call.text]
+    assert len(answers) == 1, (batch_id, answers)
+    files = [call for call in calls if call.name == "write" and "/.files.tmp/" in call.path and f"{batch_id}-" in call.text]
+    assert files, f"no object of {batch_id}"
+    wal = f"{server.data}/lhbox.db-wal"
+    durable = 0
+    for written in files:
+        durable = max(durable, durable_file(calls, written).ended)
+    row = first(calls, durable, "row in the WAL", batch_id, name=("pwrite64",), path=wal)
+    kept = first(calls, row.ended, "fsync of the WAL", name=SYNC, path=wal)
+    assert kept.ended < answers[0].began, f"{batch_id} was answered before its row was durable"
+
+
+def folders_are_durable(calls: list[Call], server: Server) -> None:
+    """A new folder of objects is in its parent for good before the next 202."""
+    made = [call for call in calls if call.name == "mkdirat" and not call.failed and "/files" in call.path]
+    assert made
+    for folder in made:
+        synced = first(calls, folder.ended, f"fsync of {folder.path}", name=SYNC, path=folder.path)
+        answer = [call for call in calls if call.began > folder.ended and "HTTP/1.1 202" in call.text]
+        assert not answer or synced.ended < answer[0].began, folder
+
+
+def test_each_202_comes_after_object_and_row_are_durable(traced: Traced) -> None:
+    server = traced.server.start()
+    server.make_table("demo.traced", {"id": "string", "n": "long"})
+    sink = server.make_sink("demo.traced", "traced_in", roll_seconds=1)
+    answers: dict[str, Any] = {}
+
+    def send(number: int) -> None:
+        for batch in range(BATCHES):
+            batch_id = f"t{number:02}x{batch:04}"
+            rows: list[Any] = [{"id": f"{batch_id}-{row}", "n": row} for row in range(3)]
+            rows += [f"{batch_id}-refused"] if batch % 4 == 0 else []
+            answers[batch_id] = server.send(sink, batch_id, rows).status
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(SENDERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    server.roll(sink)
+    assert server.terminate() == 0
+    assert set(answers.values()) == {202} and len(answers) == SENDERS * BATCHES
+    calls = read_calls(traced.trace)
+    for batch_id in answers:
+        check_order(calls, server, batch_id)
+    folders_are_durable(calls, server)
+
+
+def test_the_check_sees_an_order_that_is_wrong(traced: Traced) -> None:
+    """The same trace with the answer moved before each of the steps."""
+    server = traced.server.start()
+    server.make_table("demo.traced", {"id": "string", "n": "long"})
+    sink = server.make_sink("demo.traced", "traced_in", roll_seconds=3600)
+    assert server.send(sink, "t00x0000", [{"id": "t00x0000-0", "n": 1}]).status == 202
+    assert server.terminate() == 0
+    calls = read_calls(traced.trace)
+    check_order(calls, server, "t00x0000")
+    answer = next(call for call in calls if "HTTP/1.1 202" in call.text)
+    written = next(call for call in calls if call.name == "write" and "/.files.tmp/" in call.path and "t00x0000-" in call.text)
+    needed = [call for call in calls if written.ended < call.began < answer.began and
+              (call.name in SYNC or call.name == "renameat") and (server.folder(sink).as_posix() in call.text or
+                                                                  "/.files.tmp/" in call.text or "lhbox.db-wal" in call.text)]
+    assert [call.name for call in needed] == ["fsync", "renameat", "fsync", "fsync"], needed
+    for step in needed:
+        with pytest.raises(AssertionError):
+            check_order([call for call in calls if call is not step], server, "t00x0000")
