@@ -198,6 +198,17 @@ err orphan_print_answer(struct arena *arena, const struct ledger_segment *segmen
     return OK;
 }
 
+err orphan_count_reason(struct db_tx *tx, str sink_id, str reason, i64 rows, struct error *error)
+{
+    if (rows <= 0) {
+        return OK;
+    }
+    return db_run(tx, error,
+                  "INSERT INTO reject_count (sink, reason, rows) VALUES (?1, ?2, ?3) ON CONFLICT "
+                  "(sink, reason) DO UPDATE SET rows = reject_count.rows + excluded.rows",
+                  DB_T(sink_id), DB_T(reason), DB_N(rows));
+}
+
 err orphan_count_accepted(struct db_tx *tx, str sink_id, const struct ledger_segment *segment,
                           struct error *error)
 {
@@ -209,6 +220,7 @@ err orphan_count_accepted(struct db_tx *tx, str sink_id, const struct ledger_seg
                "WHERE id = ?1",
                DB_T(sink_id), DB_N(segment->rows), DB_N(segment->bytes), DB_N(segment->refused),
                DB_N(segment->refused > 0 ? 1 : 0), DB_N(segment->received_at)));
+    TRY(orphan_count_reason(tx, sink_id, STR(ORPHAN_REASON_UNKNOWN), segment->refused, error));
     char text[TIME_TEXT_SIZE];
     str month = str_slice(time_format(db_now(tx), text), 0, 7);
     return db_run(tx, error,

@@ -55,6 +55,10 @@ MUST_USE err orphan_void(struct db_tx *tx, str sink_id, const struct uid *uid, s
 MUST_USE err orphan_insert_pending(struct db_tx *tx, struct arena *arena, str sink_id,
                                    const struct ledger_segment *segment, str row_id,
                                    const struct uid *uid, str object_key, struct error *error);
+/* The name under which rows are counted whose reason no file tells any more. */
+#define ORPHAN_REASON_UNKNOWN "unknown"
+MUST_USE err orphan_count_reason(struct db_tx *tx, str sink_id, str reason, i64 rows,
+                                 struct error *error);
 /* The sink's counters of what was accepted. */
 MUST_USE err orphan_count_accepted(struct db_tx *tx, str sink_id,
                                    const struct ledger_segment *segment, struct error *error);

@@ -369,6 +369,20 @@ static err unsettle_row(struct db_tx *tx, const struct proving *proving,
                   DB_N(standing->state == BATCH_DISCARDED ? standing->rows : 0));
 }
 
+static err count_reasons(struct db_tx *tx, const struct proving *proving, size_t index,
+                         struct error *error)
+{
+    i64 left = proving->plan->verdicts[index].rows_rejected;
+    const struct ledger_reasons *reasons = proving->plan->reasons;
+    for (size_t i = 0; reasons != NULL && i < reasons[index].count && left > 0; i++) {
+        i64 rows = num_min_i64(reasons[index].counts[i].count, left);
+        TRY(orphan_count_reason(tx, proving->plan->sink_id, reasons[index].counts[i].name, rows,
+                                error));
+        left -= rows;
+    }
+    return orphan_count_reason(tx, proving->plan->sink_id, STR(ORPHAN_REASON_UNKNOWN), left, error);
+}
+
 static err settle_row(struct db_tx *tx, struct proving *proving, size_t index, struct error *error)
 {
     const struct ledger_batch *batch = &proving->plan->batches[index];
@@ -376,6 +390,7 @@ static err settle_row(struct db_tx *tx, struct proving *proving, size_t index, s
     bool rejected = proving->as == PLAN_VOID ||
                     (verdict->rows_committed == 0 && verdict->rows_rejected > 0);
     proving->plan->committed++;
+    TRY(count_reasons(tx, proving, index, error));
     TRY(db_run(tx, error,
                "UPDATE batch SET state = ?3, plan = ?4, rows_committed = ?5, rows_rejected = ?6, "
                "held = 0, held_reason = NULL, finished_at = ?7 WHERE sink = ?1 AND batch_id = ?2",

@@ -38,6 +38,12 @@ MUST_USE err ledger_prove_claim(const struct db *db, str sink_id, struct error *
 MUST_USE err ledger_undo_plans(const struct db *db, str sink_id, str proven_id, i64 *out_undone,
                                struct error *error);
 
+/* Rejected rows of one batch by reason, as its rejects file tells; what it does not tell is counted
+ * as `unknown`. */
+struct ledger_reasons {
+    const struct ledger_count *counts;
+    size_t count;
+};
 /* One plan of the chain, from its plan object. */
 struct ledger_proven {
     str sink_id;
@@ -47,6 +53,7 @@ struct ledger_proven {
     i64 config_version;
     const struct ledger_batch *batches;    /* as the plan object tells them */
     const struct ledger_verdict *verdicts; /* one per batch */
+    const struct ledger_reasons *reasons;  /* one per batch; NULL: not known */
     size_t count;
     i64 snapshot_id; /* 0: not known */
     /* out */

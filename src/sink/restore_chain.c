@@ -72,59 +72,111 @@ static const json_t *find_snapshot(const struct metadata *metadata, str roll)
     return NULL;
 }
 
-/* Rejected rows by the batch's rejects file; -1: there is none. A record without a row stands for
- * the whole batch. */
-static err count_rejects(struct restore *restore, const struct ledger_batch *batch, i64 *out_rows,
-                         struct error *error)
+/* What a batch's rejects file tells. A record without a row stands for the whole batch. */
+struct rejects {
+    bool found;
+    i64 rows;
+    struct ledger_count reasons[REJECT_REASON_COUNT];
+    size_t reason_count;
+};
+
+static err add_record(struct arena *arena, struct rejects *rejects, str line, i64 batch_rows,
+                      struct error *error)
 {
-    struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_REJECTS_MIB_MAX * MIB);
+    json_t *record = json_loadb(line.data, line.size, 0, NULL);
+    i64 rows = json_is_null(json_object_get(record, "row")) ? batch_rows : 1;
+    str reason = str_copy(arena, document_text(record, "reason"));
+    json_decref(record);
+    rejects->rows += rows;
+    if (reason.data == NULL) {
+        return error_memory(error);
+    }
+    size_t place = 0;
+    while (place < rejects->reason_count && !str_equal(rejects->reasons[place].name, reason)) {
+        place++;
+    }
+    if (place == REJECT_REASON_COUNT) {
+        return OK; /* names that we never wrote: counted as unknown */
+    }
+    rejects->reasons[place].name = reason;
+    rejects->reasons[place].count += rows;
+    rejects->reason_count += place == rejects->reason_count ? 1 : 0;
+    return OK;
+}
+
+static err read_rejects(struct restore *restore, struct arena *arena,
+                        const struct ledger_batch *batch, struct rejects *out_rejects,
+                        struct error *error)
+{
+    struct arena *body AUTO_ARENA = arena_create((size_t)RESTORE_REJECTS_MIB_MAX * MIB);
     struct store_object object = {0};
     struct error told = {0};
-    str key = batch_rejects_key(arena, restore->roll.sink.id, batch->batch_id);
-    err got = store_get(&restore->roll.env->warehouse->files, arena, key, &object, &told);
+    str key = batch_rejects_key(body, restore->roll.sink.id, batch->batch_id);
+    err got = store_get(&restore->roll.env->warehouse->files, body, key, &object, &told);
     if (got == NOT_FOUND) {
-        *out_rows = -1;
         return OK;
     }
     if (got != OK) {
         return error_set(error, got, told.code, "%s", told.message);
     }
-    i64 rows = 0;
+    out_rejects->found = true;
     str rest = object.body;
     str line = {0};
     while (str_next(&rest, '\n', &line)) {
         if (line.size > 0) {
-            json_t *record = json_loadb(line.data, line.size, 0, NULL);
-            bool whole = json_is_null(json_object_get(record, "row"));
-            json_decref(record);
-            rows += whole ? batch->rows : 1;
+            TRY(add_record(arena, out_rejects, line, batch->rows, error));
         }
     }
-    *out_rows = num_min_i64(rows, batch->rows);
+    out_rejects->rows = num_min_i64(out_rejects->rows, batch->rows);
     return OK;
 }
 
 struct counting {
     struct ledger_verdict *verdicts;
+    struct ledger_reasons *reasons;
     i64 snapshot_id;
     i64 unknown;
 };
 
-static err count_batch(struct restore *restore, const struct chain_plan *plan, size_t index,
-                       bool none_rejected, struct counting *counting, struct error *error)
+static err counting_open(struct arena *arena, size_t count, struct counting *counting,
+                         struct error *error)
+{
+    *counting = (struct counting){
+        .verdicts = arena_array(arena, count, sizeof(*counting->verdicts)),
+        .reasons = arena_array(arena, count, sizeof(*counting->reasons)),
+    };
+    return counting->verdicts != NULL && counting->reasons != NULL ? OK : error_memory(error);
+}
+
+static err keep_reasons(struct arena *arena, const struct rejects *rejects, size_t index,
+                        struct counting *counting, struct error *error)
+{
+    struct ledger_count *kept = arena_array(arena, rejects->reason_count, sizeof(*kept));
+    if (kept == NULL) {
+        return error_memory(error);
+    }
+    memcpy(kept, rejects->reasons, rejects->reason_count * sizeof(*kept));
+    counting->reasons[index] = (struct ledger_reasons){kept, rejects->reason_count};
+    return OK;
+}
+
+static err count_batch(struct restore *restore, struct arena *arena, const struct chain_plan *plan,
+                       size_t index, bool none_rejected, struct counting *counting,
+                       struct error *error)
 {
     const struct ledger_batch *batch = &plan->batches[index];
-    i64 rejected = 0;
+    struct rejects rejects = {0};
     if (!none_rejected) {
-        TRY(count_rejects(restore, batch, &rejected, error));
+        TRY(read_rejects(restore, arena, batch, &rejects, error));
+        TRY(keep_reasons(arena, &rejects, index, counting, error));
         /* No file: nothing was rejected, as long as files of that time are kept. */
         bool kept = restore->roll.sink.now - plan->written_at < RESTORE_REJECTS_US;
-        counting->unknown += rejected < 0 && !kept ? 1 : 0;
-        rejected = num_max_i64(rejected, 0);
+        counting->unknown += !rejects.found && !kept ? 1 : 0;
     }
     counting->verdicts[index] = (struct ledger_verdict){.batch_id = batch->batch_id,
-                                                        .rows_committed = batch->rows - rejected,
-                                                        .rows_rejected = rejected};
+                                                        .rows_committed = batch->rows -
+                                                                          rejects.rows,
+                                                        .rows_rejected = rejects.rows};
     return OK;
 }
 
@@ -132,18 +184,18 @@ static err count_plan(struct restore *restore, struct arena *arena, const struct
                       const struct chain_plan *plan, struct counting *counting, struct error *error)
 {
     str roll = str_format(arena, "%lld-%.*s", (long long)plan->n, STR_ARG(plan->id));
-    counting->verdicts = arena_array(arena, plan->count, sizeof(*counting->verdicts));
-    if (roll.data == NULL || counting->verdicts == NULL) {
+    TRY(counting_open(arena, plan->count, counting, error));
+    if (roll.data == NULL) {
         return error_memory(error);
     }
     const json_t *snapshot = find_snapshot(table->metadata, roll);
     const json_t *summary = json_object_get(snapshot, "summary");
     str rejected = document_text(summary, "lakehousebox.sink.rejected_rows");
     counting->snapshot_id = json_integer_value(json_object_get(snapshot, "snapshot-id"));
-    counting->unknown = 0;
+
     bool none_rejected = str_equal(rejected, STR("0"));
     for (size_t i = 0; i < plan->count; i++) {
-        TRY(count_batch(restore, plan, i, none_rejected, counting, error));
+        TRY(count_batch(restore, arena, plan, i, none_rejected, counting, error));
     }
     return OK;
 }
@@ -161,6 +213,7 @@ static struct ledger_proven proven_of(const struct restore *restore, const struc
         .config_version = plan->config_version,
         .batches = plan->batches,
         .verdicts = counting->verdicts,
+        .reasons = counting->reasons,
         .count = plan->count,
         .snapshot_id = counting->snapshot_id,
     };
@@ -246,12 +299,12 @@ static err redo_verdict(void *context, const struct chain_plan *plan, struct err
         return OK;
     }
     struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_PLAN_MIB_MAX * MIB);
-    struct counting counting = {
-        .verdicts = arena_array(arena, plan->count, sizeof(*counting.verdicts))};
-    if (counting.verdicts == NULL) {
-        return error_memory(error);
-    }
+    struct counting counting = {0};
+    TRY(counting_open(arena, plan->count, &counting, error));
     for (size_t i = 0; i < plan->count; i++) {
+        struct rejects rejects = {0};
+        TRY(read_rejects(restore, arena, &plan->batches[i], &rejects, error));
+        TRY(keep_reasons(arena, &rejects, i, &counting, error));
         counting.verdicts[i] = (struct ledger_verdict){.batch_id = plan->batches[i].batch_id,
                                                        .rows_rejected = plan->batches[i].rows};
     }
