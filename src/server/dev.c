@@ -2,6 +2,8 @@
 
 #include "io/file.h"
 #include "server/connect.h"
+#include "server/roller.h"
+#include "sink/intake.h"
 #include "sink/lifecycle.h"
 
 #define DEV_WAREHOUSE "dev"
@@ -80,19 +82,32 @@ err dev_save(struct arena *arena, const struct service *service, const struct de
 
 /* ---- making things; each step finds what an earlier start made ---- */
 
-MUST_USE static err make_key(struct arena *arena, const struct service *service, str *out_project,
-                             str *out_key, struct error *error)
+/* *out_project is empty when there is none. */
+MUST_USE static err find_project(struct arena *arena, const struct service *service,
+                                 str *out_project, struct error *error)
 {
     struct access_project *projects = NULL;
     size_t count = 0;
     TRY(access_list_projects(&service->db, arena, &projects, &count, error));
+    *out_project = STR("");
     for (size_t i = 0; i < count; i++) {
         if (str_equal(projects[i].name, STR(DEV_PROJECT))) {
-            struct access_key row = {0};
             *out_project = projects[i].id;
-            return access_create_key(&service->db, arena, service->seam, projects[i].id, STR("dev"),
-                                     ACCESS_ADMIN, 0, out_key, &row, error);
         }
+    }
+    return OK;
+}
+
+MUST_USE static err make_key(struct arena *arena, const struct service *service, str *out_project,
+                             str *out_key, struct error *error)
+{
+    str project = {0};
+    TRY(find_project(arena, service, &project, error));
+    if (project.size > 0) {
+        struct access_key row = {0};
+        *out_project = project;
+        return access_create_key(&service->db, arena, service->seam, project, STR("dev"),
+                                 ACCESS_ADMIN, 0, out_key, &row, error);
     }
     return access_create_project(&service->db, arena, service->seam, STR(DEV_PROJECT), out_project,
                                  out_key, error);
@@ -140,19 +155,41 @@ MUST_USE static err make_sink(struct arena *arena, const struct service *service
                                         .unknown_fields = STR("reject"),
                                         .idempotency = STR("required")};
     struct lifecycle_created created = {0};
-    struct ledger_sink sink = {0};
-    err found = ledger_find_sink(&service->db, arena, project, STR(DEV_SINK), &sink, error);
-    if (found == OK) {
-        profile->sink_id = sink.id; /* only the key's hash is kept: the key is lost */
+    err made = lifecycle_create(&lifecycle, arena, &bounds, &request, &created, error);
+    if (made == CONFLICT || made == NOT_FOUND) {
+        error_clear(error); /* another sink stands there, or the user dropped the table */
         return OK;
     }
-    if (found != NOT_FOUND) {
-        return found;
-    }
-    error_clear(error);
-    TRY(lifecycle_create(&lifecycle, arena, &bounds, &request, &created, error));
+    TRY(made);
     profile->sink_id = created.sink_id;
     profile->send_key = created.send_key;
+    return OK;
+}
+
+err dev_renew_sink(struct arena *arena, const struct service *service, struct dev_profile *profile,
+                   struct error *error)
+{
+    str project = {0};
+    struct ledger_sink sink = {0};
+    i64 discarded = 0;
+    if (profile->send_key.size > 0) {
+        return OK;
+    }
+    TRY(find_project(arena, service, &project, error));
+    err found = ledger_find_sink(&service->db, arena, project, STR(DEV_SINK), &sink, error);
+    if (found == NOT_FOUND) {
+        error_clear(error);
+    } else {
+        TRY(found);
+        profile->sink_id = sink.id;
+        if (sink.batches > 0) {
+            return OK;
+        }
+        TRY(roller_delete_sink(service->roller, sink.id, &discarded, error));
+        intake_notify_sink(service->intake, sink.id);
+    }
+    TRY(make_sink(arena, service, project, profile, error));
+    intake_notify_sink(service->intake, profile->sink_id);
     return OK;
 }
 
@@ -214,6 +251,11 @@ str dev_greeting(struct arena *arena, const struct service *service,
                       STR_ARG(service->public_url), STR_ARG(service->data_directory),
                       STR_ARG(service->data_directory));
     block_append(&out, arena, "Send two rows to the demo table", STR("curl"), &subject);
+    if (profile->send_key.size == 0) {
+        buf_append(&out,
+                   STR("\nThe sink's send key is not known here any more. To have a new one: "
+                       "`lhbox sink delete " DEV_SINK "`,\nthen start again. The rows stay.\n"));
+    }
     block_append(&out, arena, "Read them with DuckDB, two seconds later", STR("duckdb"), &subject);
     block_append(&out, arena, "Or with PyIceberg", STR("pyiceberg"), &subject);
     buf_append(&out, STR("\nCtrl-C stops the server; the next start goes on where it was.\n"));

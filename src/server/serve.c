@@ -238,6 +238,9 @@ MUST_USE static err start(struct server *server, struct error *error)
     TRY(start_ground(server, error));
     TRY(start_intake(server, error));
     TRY(start_roller(server, error));
+    if (server->mode == MODE_DEV) {
+        TRY(dev_renew_sink(server->arena, &server->service, &server->profile, error));
+    }
     TRY(start_http(server, error));
     if (server->mode == MODE_DEV) {
         TRY(dev_save(server->arena, &server->service, &server->profile, error));
