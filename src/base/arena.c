@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #if defined(__has_feature)
@@ -26,6 +27,7 @@ enum { ARENA_GAP = 0 };
 #endif
 
 enum { ARENA_ALIGN = 16, ARENA_CHUNK_MIN = 4 * KIB, ARENA_CHUNK_MAX = 1 * MIB };
+enum { BLOCK_RETURNED_BYTES = 512 * KIB, TOP_RETURNED_BYTES = 1 * MIB };
 
 /* The payload follows the head. `size` is the payload's. */
 struct chunk {
@@ -97,6 +99,14 @@ void arena_destroy_at(struct arena **arena)
 {
     arena_destroy(*arena);
     *arena = NULL;
+}
+
+/* Bodies and rolls need much memory for a short time. Left alone, glibc learns to keep blocks of
+ * that size for the next time, in each thread anew. */
+void arena_return_blocks(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, BLOCK_RETURNED_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, TOP_RETURNED_BYTES);
 }
 
 void arena_fail_growth_at(i64 n)

@@ -32,6 +32,9 @@ struct arena_mark arena_mark(const struct arena *arena);
 void arena_reset_to(struct arena *arena, struct arena_mark mark);
 size_t arena_bytes(const struct arena *arena); /* of all chunks */
 
+/* For the whole process, before its threads: large chunks go back to the system when freed. */
+void arena_return_blocks(void);
+
 /* Test builds: the n-th growth from now (1 = the next) fails as if at the limit; 0 turns it off.
  * Counts over all arenas of the thread. */
 void arena_fail_growth_at(i64 n);

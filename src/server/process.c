@@ -1,5 +1,6 @@
 #include "server/process.h"
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/time.h"
@@ -26,6 +27,7 @@ void process_harden(void)
     struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
     struct rlimit files;
     (void)umask(0077);
+    arena_return_blocks();
     (void)setrlimit(RLIMIT_CORE, &none);
 #ifndef PROCESS_TRACED
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
