@@ -11,12 +11,13 @@ struct error_code_entry {
     const char *text;
     int http_status;
     bool retryable;
+    const char *hint;
 };
 
 static const struct error_code_entry error_codes[ERROR_CODE_COUNT] = {
-    [ERROR_NONE] = {"none", 0, false},
-#define X(name, text, http_status, retryable, meaning)                                             \
-    [ERROR_##name] = {text, http_status, retryable},
+    [ERROR_NONE] = {"none", 0, false, ""},
+#define X(name, text, http_status, retryable, meaning, hint)                                       \
+    [ERROR_##name] = {text, http_status, retryable, hint},
 #include "base/error_codes.def"
 #undef X
 };
@@ -147,6 +148,12 @@ bool error_code_retryable(enum error_code code)
 {
     assert(code < ERROR_CODE_COUNT);
     return error_codes[code].retryable;
+}
+
+const char *error_code_hint(enum error_code code)
+{
+    assert(code < ERROR_CODE_COUNT);
+    return error_codes[code].hint;
 }
 
 const char *err_text(err kind)

@@ -26,7 +26,7 @@ typedef enum err {
 
 enum error_code {
     ERROR_NONE = 0,
-#define X(name, text, http_status, retryable, meaning) ERROR_##name,
+#define X(name, text, http_status, retryable, meaning, hint) ERROR_##name,
 #include "base/error_codes.def"
 #undef X
     ERROR_CODE_COUNT
@@ -60,7 +60,8 @@ void error_clear(struct error *error);
 const char *error_code_text(enum error_code code);
 int error_code_http_status(enum error_code code);
 bool error_code_retryable(enum error_code code);
-const char *err_text(err kind); /* "OK", "UNKNOWN", … for logs */
+const char *error_code_hint(enum error_code code); /* what helps most often; may be empty */
+const char *err_text(err kind);                    /* "OK", "UNKNOWN", … for logs */
 
 #define TRY(expression)                                                                            \
     do {                                                                                           \

@@ -100,9 +100,14 @@ static err listen_tcp(struct http_loop *loop, union address *address, struct err
     }
     if (!bound || listen(fd, BACKLOG) != 0) {
         const struct http_options *options = &loop->server->options;
-        return error_set(error, errno == EADDRINUSE ? CONFLICT : IO, ERROR_UNAVAILABLE,
-                         "%.*s:%d cannot be listened on: %s", STR_ARG(options->address),
-                         (int)options->port, strerrordesc_np(errno));
+        bool taken = errno == EADDRINUSE;
+        err result = error_set(error, taken ? CONFLICT : IO, ERROR_UNAVAILABLE,
+                               "%.*s:%d cannot be listened on: %s", STR_ARG(options->address),
+                               (int)options->port, strerrordesc_np(errno));
+        if (taken) {
+            error_hint(error, "stop who has it, or take another port: --port 0 takes a free one");
+        }
+        return result;
     }
     return OK;
 }

@@ -183,7 +183,8 @@ str http_error_body(struct arena *arena, const struct error *error)
     buf_append(&out, STR(",\"message\":"));
     buf_append_json_string(&out, str_from(error->message));
     buf_append(&out, STR(",\"hint\":"));
-    buf_append_json_string(&out, str_from(error->hint));
+    const char *hint = error->hint[0] != '\0' ? error->hint : error_code_hint(code);
+    buf_append_json_string(&out, str_from(hint));
     buf_append(&out, STR(",\"retryable\":"));
     buf_append(&out, error_code_retryable(code) ? STR("true") : STR("false"));
     if (error->fields[0] != 0) {

@@ -7,6 +7,9 @@
 #include "io/file.h"
 #include "sink/audit.h"
 
+/* 0.1 is told as 0.1: a double has no more digits that mean anything. */
+enum { REAL_DIGITS = 15 };
+
 enum who { PUBLIC, INTERNAL, READ, WRITE, ADMIN, BOOTSTRAP };
 
 struct route {
@@ -103,6 +106,7 @@ static err check_rights(struct call *call, const struct route *route, struct err
         if (call->internal) {
             return OK;
         }
+        error_hint(error, "it is on the internal listener: docs/operations.md");
         return error_set(error, NOT_FOUND, ERROR_NOT_FOUND, "no such route");
     case BOOTSTRAP:
         if (str_starts(access_bearer(authorization), STR("al_send_"))) {
@@ -144,7 +148,8 @@ static void respond(struct api_request *request)
         .status = answer->status, .content_type = answer->content_type, .body = answer->text};
     char *text = NULL;
     if (answer->json != NULL) {
-        text = json_dumps(answer->json, JSON_COMPACT | JSON_ENCODE_ANY);
+        text = json_dumps(answer->json,
+                          JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
         assert(text != NULL);
         response.body = str_from(text);
     }
@@ -196,6 +201,7 @@ void api_handle(struct call *call)
                      ? error_set(&error, INVALID, ERROR_METHOD_NOT_ALLOWED, "this route takes %.*s",
                                  STR_ARG(allow))
                      : error_set(&error, NOT_FOUND, ERROR_NOT_FOUND, "there is no such route");
+        error_hint(&error, "docs/api.md lists the routes");
     }
     if (result == OK) {
         result = check_rights(call, route, &error);
@@ -224,7 +230,8 @@ err api_reply(struct api_request *request, int status, json_t *json)
 err api_invalid(struct error *error, const char *path, const char *wanted)
 {
     error_field_text(error, "path", str_from(path));
-    return error_set(error, INVALID, ERROR_INVALID_REQUEST, "%s: %s", path, wanted);
+    return error_set(error, INVALID, ERROR_INVALID_REQUEST, "%s%s%s", path,
+                     path[0] != '\0' ? ": " : "", wanted);
 }
 
 static err check_members(const json_t *body, const char *const *known, struct error *error)

@@ -58,6 +58,12 @@ static err reply_roll(struct api_request *request, const struct ledger_sink *sin
             json_decref(json);
             return found;
         }
+        if (now.state == SINK_DELETED) {
+            json_decref(json);
+            return error_set(error, NOT_FOUND, ERROR_SINK_DELETED,
+                             "the sink %.*s was deleted, and what waited was discarded",
+                             STR_ARG(now.name));
+        }
         json_t *last = now.last_roll.data == NULL
                            ? json_null()
                            : json_loadb(now.last_roll.data, now.last_roll.size, 0, NULL);

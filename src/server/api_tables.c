@@ -96,17 +96,12 @@ static bool kind_needs_v3(enum type_kind kind)
            kind == TYPE_VARIANT || kind == TYPE_GEOMETRY || kind == TYPE_GEOGRAPHY;
 }
 
-static err read_column(struct api_request *request, const json_t *entry, i64 format_version,
-                       struct field *out_field, struct error *error)
+static err check_column_members(struct arena *arena, const json_t *entry, size_t index,
+                                struct error *error)
 {
     static const char *const known[] = {"name", "type", "required", "doc"};
     const char *member = NULL;
     json_t *value = NULL;
-    struct field field = {0};
-    str type = {0};
-    if (!json_is_object(entry)) {
-        return api_invalid(error, "columns", "objects with name and type are wanted");
-    }
     json_object_foreach((json_t *)(uintptr_t)entry, member, value)
     {
         bool found = false;
@@ -114,10 +109,21 @@ static err read_column(struct api_request *request, const json_t *entry, i64 for
             found = found || str_equal(str_from(member), str_from(known[i]));
         }
         if (!found) {
-            error_field_text(error, "path", str_from(member));
+            error_field_text(error, "path", str_format(arena, "columns[%zu].%.80s", index, member));
             return error_set(error, INVALID, ERROR_UNKNOWN_FIELD,
-                             "columns: there is no member %.80s", member);
+                             "columns[%zu]: there is no member %.80s", index, member);
         }
+    }
+    return OK;
+}
+
+static err read_column(struct api_request *request, const json_t *entry, i64 format_version,
+                       struct field *out_field, struct error *error)
+{
+    struct field field = {0};
+    str type = {0};
+    if (!json_is_object(entry)) {
+        return api_invalid(error, "columns", "objects with name and type are wanted");
     }
     TRY(api_text(request, entry, "name", API_REQUIRED, &field.name, error));
     TRY(api_text(request, entry, "type", API_REQUIRED, &type, error));
@@ -152,6 +158,7 @@ static err read_columns(struct api_request *request, const json_t *body, i64 for
         return error_memory(error);
     }
     for (size_t i = 0; i < count; i++) {
+        TRY(check_column_members(request->call->arena, json_array_get(columns, i), i, error));
         TRY(read_column(request, json_array_get(columns, i), format_version, &schema.root.fields[i],
                         error));
     }

@@ -243,6 +243,7 @@ static err end_key(struct db_tx *tx, void *context, struct error *error)
                 "AND deleted_at IS NULL",
                 values, ARRAY_COUNT(values), &changes, error));
     if (changes == 0) {
+        error_hint(error, "`lhbox key list` shows the ids");
         return error_set(error, NOT_FOUND, ERROR_NOT_FOUND, "there is no key %.*s",
                          STR_ARG(end->key_id));
     }

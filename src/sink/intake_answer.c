@@ -87,7 +87,7 @@ void intake_send_refuse_code(struct intake_send *send, enum error_code code)
 {
     static const char *const meanings[ERROR_CODE_COUNT] = {
         "",
-#define X(name, text, status, retryable, meaning) meaning,
+#define X(name, text, status, retryable, meaning, hint) meaning,
 #include "base/error_codes.def"
 #undef X
     };
