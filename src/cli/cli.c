@@ -228,6 +228,7 @@ static int command_unknown(struct cli *cli, int argc, char **argv)
 {
     str path = path_of(cli, argc, argv);
     if (argc > 0 && strcmp(argv[0], "--version") == 0) {
+        cli->command = &cli_version;
         return cli_version.run(cli);
     }
     if (path.size == 0 || cli_is_group(cli, path)) {

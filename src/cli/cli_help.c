@@ -68,6 +68,9 @@ const struct cli_command *cli_nearest(const struct cli *cli, str path)
     const struct cli_command *nearest = NULL;
     size_t best = DISTANCE_MAX + 1;
     for (size_t index = 0; index < cli->command_count; index++) {
+        if (cli->commands[index]->summary[0] == 0) {
+            continue; /* not for users */
+        }
         str other = str_from(cli->commands[index]->path);
         /* A wrong command may be followed by arguments. */
         size_t found = distance(path, other);
@@ -136,13 +139,12 @@ static void print_command(const struct cli *cli, const struct cli_command *comma
         print_indented(command->example);
     }
     if (cli_is_group(cli, str_from(command->path))) {
-        printf("\nMore: ");
+        printf("\nMore:\n");
         for (size_t index = 0; index < cli->command_count; index++) {
             if (cli_word_after(cli->commands[index], str_from(command->path)).data != NULL) {
-                printf("`lhbox %s` ", cli->commands[index]->path);
+                printf("  lhbox %s\n", cli->commands[index]->path);
             }
         }
-        printf("\n");
     }
 }
 

@@ -158,10 +158,20 @@ static void print_cell(str text, size_t width, enum output_kind kind, bool last)
     }
 }
 
+/* What is longer is for --json. */
+enum { CELL_SHOWN_MAX = 240 };
+
 static str cell_text(struct cli *cli, const json_t *element, const struct output_column *column)
 {
     str text = output_text(cli, element, column->path, column->kind);
-    return text.data == NULL ? STR("-") : text;
+    if (text.size <= CELL_SHOWN_MAX) {
+        return text.data == NULL ? STR("-") : text;
+    }
+    size_t cut = CELL_SHOWN_MAX;
+    while (cut > 0 && ((unsigned char)text.data[cut] & 0xc0) == 0x80) {
+        cut--; /* not inside a character */
+    }
+    return str_format(cli->arena, "%.*s…", (int)cut, text.data);
 }
 
 static void print_rows(struct cli *cli, const json_t *list, const struct output_column *columns,

@@ -6,10 +6,17 @@
 #define LHBOX_VERSION "0.0.0"
 #endif
 
+static const struct cli_flag version_flags[] = {
+    {"json", CLI_SWITCH, NULL, NULL, "print it as JSON"},
+};
+
 static int run(struct cli *cli)
 {
-    (void)cli;
-    printf("lhbox %s\n", LHBOX_VERSION);
+    if (cli_given(cli, "json")) {
+        printf("{\"version\":\"%s\"}\n", LHBOX_VERSION);
+    } else {
+        printf("lhbox %s\n", LHBOX_VERSION);
+    }
     return CLI_OK;
 }
 
@@ -18,5 +25,7 @@ const struct cli_command cli_version = {
     .arguments = "",
     .summary = "Print the version",
     .example = "lhbox version",
+    .flags = version_flags,
+    .flag_count = ARRAY_COUNT(version_flags),
     .run = run,
 };
