@@ -1,7 +1,7 @@
 #include "sink/ledger_orphan.h"
 
-#include "base/assert.h"
 #include "base/buf.h"
+#include "base/planted.h"
 #include "sink/ledger_orphan_sql.h"
 #include "sink/ledger_sql.h"
 
@@ -141,8 +141,9 @@ err orphan_weigh(struct db_tx *tx, struct arena *arena, str sink_id,
     }
     bool rival = false;
     TRY(orphan_has_rival(tx, arena, sink_id, segment, &rival, error));
-    *out_place = segment->batch_id.size > 0 && (rival || quarantined.data != NULL) ? ORPHAN_RIVAL
-                                                                                   : ORPHAN_ALONE;
+    *out_place = segment->batch_id.size > 0 && !PLANTED(18) && (rival || quarantined.data != NULL)
+                     ? ORPHAN_RIVAL
+                     : ORPHAN_ALONE;
     return OK;
 }
 
@@ -170,9 +171,11 @@ err orphan_quarantine(struct db_tx *tx, struct arena *arena, str sink_id, str ba
 err orphan_void(struct db_tx *tx, str sink_id, const struct uid *uid, str object_key,
                 struct error *error)
 {
-    TRY(db_run(tx, error,
-               "INSERT INTO void_uid (uid, at) VALUES (?1, ?2) ON CONFLICT (uid) DO NOTHING",
-               DB_T(id_uid_str(uid)), DB_N(db_now(tx))));
+    if (!PLANTED(8)) {
+        TRY(db_run(tx, error,
+                   "INSERT INTO void_uid (uid, at) VALUES (?1, ?2) ON CONFLICT (uid) DO NOTHING",
+                   DB_T(id_uid_str(uid)), DB_N(db_now(tx))));
+    }
     return db_run(tx, error,
                   "INSERT INTO doomed_object (warehouse, object_key, at, tries) SELECT warehouse, "
                   "?2, ?3, 0 FROM sink WHERE id = ?1 "

@@ -67,6 +67,10 @@ MUST_USE err ledger_check_orphans(const struct db *db, str sink_id,
                                   const struct ledger_checked *checked, size_t count,
                                   struct error *error);
 
+/* Void rows of before `before` whose objects are gone: no attempt of that time is still under way.
+ */
+MUST_USE err ledger_prune_voids(const struct db *db, instant before, struct error *error);
+
 /* What the decision table said of one object. */
 struct ledger_orphan_verdict {
     bool left;      /* recovering, deleting, unknown, or too young */

@@ -1,3 +1,4 @@
+#include "base/planted.h"
 #include "sink/ledger_orphan_sql.h"
 #include "sink/ledger_sql.h"
 
@@ -20,7 +21,7 @@ static err row_takes_it(struct db_tx *tx, const struct adopting *adopting,
                         const struct ledger_segment *segment, bool *out_takes, struct error *error)
 {
     *out_takes = false;
-    if (adopting->missing == NULL || map_count(adopting->missing) == 0) {
+    if (PLANTED(28) || adopting->missing == NULL || map_count(adopting->missing) == 0) {
         return OK;
     }
     struct db_rows rows = {0};

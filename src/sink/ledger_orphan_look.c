@@ -211,3 +211,19 @@ err ledger_check_orphans(const struct db *db, str sink_id, const struct ledger_c
     struct checking checking = {.sink_id = sink_id, .checked = checked, .count = count};
     return db_transact(db, check_body, &checking, error);
 }
+
+/* ---- forgetting ---- */
+
+static err prune_voids_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const instant *before = context;
+    return db_run(tx, error,
+                  "DELETE FROM void_uid WHERE at < ?1 AND NOT EXISTS (SELECT 1 FROM orphan_segment "
+                  "o WHERE o.uid = void_uid.uid)",
+                  DB_N(*before));
+}
+
+err ledger_prune_voids(const struct db *db, instant before, struct error *error)
+{
+    return db_transact(db, prune_voids_body, &before, error);
+}

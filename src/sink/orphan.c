@@ -432,7 +432,12 @@ err orphan_collect(const struct roll_env *env, str sink_id, struct orphan_report
     TRY(judge_all(env, sink_id, &report, error));
     *out_report = report;
     i64 deleted = 0;
-    return report.voided > 0 ? sweep_objects(env, &deleted, error) : OK;
+    if (report.voided > 0) {
+        TRY(sweep_objects(env, &deleted, error));
+    }
+    instant before = 0;
+    TRY(ledger_old_before(env->db, SWEEP_PLANS_US, &before, error));
+    return ledger_prune_voids(env->db, before, error);
 }
 
 /* ---- copies ---- */

@@ -1,3 +1,4 @@
+#include "base/planted.h"
 #include "sink/batch.h"
 #include "sink/restore_steps.h"
 #include "table/document.h"
@@ -246,6 +247,9 @@ static err walk(struct restore *restore, const struct plan_property *property,
     const struct ledger_sink *sink = &restore->roll.sink;
     struct error told = {0};
     str floor = {0};
+    if (PLANTED(13)) {
+        return OK;
+    }
     err walked = chain_walk(&restore->roll.env->warehouse->files, restore->roll.arena, sink->id,
                             property->n, property->id, sink->last_n, out_links, out_count, &floor,
                             &told);
@@ -272,6 +276,7 @@ err restore_redo(struct restore *restore, const struct table *table,
     struct chain_link *links = NULL;
     size_t count = 0;
     TRY(walk(restore, property, &links, &count, error));
+    PLANTED_ACT(16, true, restore, links, &count);
     if (restore->stopped) {
         return OK;
     }

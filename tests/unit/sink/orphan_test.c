@@ -277,6 +277,23 @@ static void an_object_that_cannot_be_read_is_kept(void **state)
     assert_true(has_object(f, second));
 }
 
+static void void_rows_are_forgotten_after_35_days(void **state)
+{
+    struct roll_fixture *f = *state;
+    store_batch(f, "a", "{\"x\":1}");
+    send_object(f, "a", "{\"x\":1}");
+    collect(f);
+    age(f, HOURS(25));
+    assert_int_equal(collect(f).voided, 1);
+    age(f, HOURS(2)); /* running time is sampled by the hour */
+    age(f, HOURS(24 * 34));
+    collect(f);
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM void_uid"), 1);
+    age(f, HOURS(24 * 2));
+    collect(f);
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM void_uid"), 0);
+}
+
 /* ---- groups ---- */
 
 static void a_dead_segment_goes_with_its_object_only(void **state)
@@ -389,6 +406,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_keyed_sink_keeps_its_orphans, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_object_that_cannot_be_read_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(void_rows_are_forgotten_after_35_days, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dead_segment_goes_with_its_object_only, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_group_is_voided_when_every_segment_is, set_up, tear_down),
