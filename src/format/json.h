@@ -52,6 +52,7 @@ struct json_array {
     i32 depth;
     i32 kind;
     i32 token;                             /* how far into a string, number or word */
+    bool too_deep;                         /* what made it INVALID was a level too many */
     u64 stack[(JSON_DEPTH_MAX + 64) / 64]; /* one bit a level: object or array */
 };
 
@@ -64,6 +65,8 @@ enum json_array_event json_array_feed(struct json_array *array, str piece, size_
 enum json_array_event json_array_end(struct json_array *array);
 /* The first byte that no valid body could have at its place. */
 u64 json_array_offset(const struct json_array *array);
+/* INVALID only because of a level past JSON_DEPTH_MAX. */
+bool json_array_is_too_deep(const struct json_array *array);
 
 /* ---- walking one value ---- */
 

@@ -54,6 +54,11 @@ u64 json_array_offset(const struct json_array *array)
     return array->offset;
 }
 
+bool json_array_is_too_deep(const struct json_array *array)
+{
+    return array->too_deep;
+}
+
 static enum json_array_event array_fail(struct json_array *array, enum array_state state)
 {
     array->state = (i32)state;
@@ -170,6 +175,7 @@ static enum json_array_event array_step_value(struct json_array *array, struct c
         array->depth = 0;
     }
     if ((kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY) && array->level == JSON_DEPTH_MAX) {
+        array->too_deep = true;
         return array_fail(array, ARRAY_INVALID);
     }
     array_begin_token(array, cursor, kind);

@@ -167,6 +167,13 @@ MUST_USE static err value_set(struct loading *loading, enum config_key key, str 
 MUST_USE static err unknown(struct loading *loading, str section, str key)
 {
     err result = OK;
+    if (section.size == 0) {
+        result = error_set(loading->error, INVALID, ERROR_INVALID_CONFIG,
+                           "%.*s: %.*s stands before any [section]", STR_ARG(loading->from),
+                           STR_ARG(str_slice(key, 0, 100)));
+        error_hint(loading->error, "the first line is [server], [log] or the like");
+        return result;
+    }
     if (!section_known(section)) {
         result = error_set(loading->error, INVALID, ERROR_INVALID_CONFIG,
                            "%.*s: there is no section [%.*s]", STR_ARG(loading->from),
@@ -221,12 +228,27 @@ MUST_USE static err member_set(struct loading *loading, str section, str key, st
 
 /* ---- the file ---- */
 
+/* Nobody can say which of two values was meant. An indented line continues the one before. */
+MUST_USE static err file_member_set(struct loading *loading, str section, str key, str value)
+{
+    enum config_key found = key_find(section, key);
+    if (found == CONFIG_KEY_COUNT || !loading->config->given[found]) {
+        return member_set(loading, section, key, value);
+    }
+    err result = error_set(loading->error, INVALID, ERROR_INVALID_CONFIG,
+                           "%.*s: %.*s in [%.*s] is given twice", STR_ARG(loading->from),
+                           STR_ARG(key), STR_ARG(section));
+    error_hint(loading->error,
+               "keep one; a line that begins with a blank continues the one before");
+    return result;
+}
+
 static int file_member(void *context, const char *section, const char *name, const char *value)
 {
     struct loading *loading = context;
     if (loading->result == OK) {
-        loading->result = member_set(loading, str_from(section), str_from(name),
-                                     str_from(value != NULL ? value : ""));
+        loading->result = file_member_set(loading, str_from(section), str_from(name),
+                                          str_from(value != NULL ? value : ""));
     }
     return loading->result == OK ? 1 : 0;
 }

@@ -71,7 +71,12 @@ MUST_USE static err directory_open(struct arena *arena, const struct ground_opti
     }
     TRY(file_make_directory(service->data_directory, error));
     TRY(file_lock_directory(service->data_directory, error));
-    return db_open_sqlite(arena, ledger, service->seam, &service->db, error);
+    err opened = db_open_sqlite(arena, ledger, service->seam, &service->db, error);
+    if (opened != OK) {
+        error_hint(error, "the ledger is %.*s; docs/operations.md tells how to restore one",
+                   STR_ARG(ledger));
+    }
+    return opened;
 }
 
 err ground_open(struct arena *arena, const struct ground_options *options, struct service *service,
@@ -108,6 +113,11 @@ err ground_check_listener(const struct config *config, struct error *error)
     if ((certificate.size > 0) != (key.size > 0)) {
         return error_set(error, INVALID, ERROR_INVALID_CONFIG,
                          "tls_certificate and tls_key are set together or not at all");
+    }
+    str missing = key.size > 0 && !file_exists(key) ? key : certificate;
+    if (missing.size > 0 && !file_exists(missing)) {
+        return error_set(error, INVALID, ERROR_INVALID_CONFIG, "there is no %.*s",
+                         STR_ARG(missing));
     }
     if (key.size > 0 && file_is_exposed(key)) {
         err result = error_set(error, INVALID, ERROR_INVALID_CONFIG, "others can read %.*s",

@@ -151,6 +151,9 @@ MUST_USE static err body_refused(const struct intake_body *body, enum json_array
     err result = error_set(error, INVALID, ERROR_INVALID_JSON, "the body is not JSON at byte %llu",
                            (unsigned long long)offset);
     error_field_i64(error, "offset", (i64)offset);
+    if (json_array_is_too_deep(&body->array)) {
+        error_hint(error, "at most %d levels of objects and arrays are read", JSON_DEPTH_MAX);
+    }
     return result;
 }
 

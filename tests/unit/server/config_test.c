@@ -117,7 +117,8 @@ static void unknown_names_are_refused_with_the_nearest_known_one(void **state)
     assert_refused("[intake]\nrows=1\n", "there is no rows in [intake]", "did you mean rows_max?");
     assert_refused("[catalog main]\nallowed=s3://x\n", "there is no allowed in [catalog main]",
                    "did you mean allowed_locations?");
-    assert_refused("port=1\n", "there is no section []", "did you mean [log]?");
+    assert_refused("port=1\n", "port stands before any [section]",
+                   "the first line is [server], [log] or the like");
     assert_int_equal(setenv("LHBOX_SERVER_PROT", "2", 1), 0);
     assert_refused("", "LHBOX_SERVER_PROT: there is no prot in [server]", "did you mean port?");
     assert_int_equal(unsetenv("LHBOX_SERVER_PROT"), 0);
@@ -133,6 +134,10 @@ static void values_out_of_bounds_are_refused(void **state)
     assert_refused("[intake]\nbody_bytes_max=1 MB\n", "a size such as 64MiB is wanted", "");
     assert_refused("[intake]\nbody_bytes_max=9999999TiB\n", "a size such as 64MiB is wanted", "");
     assert_refused("[server]\nnonsense\n", "line 2 is neither", "");
+    assert_refused("[server]\nport=1\nport=2\n", "port in [server] is given twice",
+                   "keep one; a line that begins with a blank continues the one before");
+    assert_refused("[server]\ndata=./here\n  port=2\n", "data in [server] is given twice",
+                   "keep one; a line that begins with a blank continues the one before");
 }
 
 static void a_named_file_must_be_there(void **state)

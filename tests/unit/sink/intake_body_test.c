@@ -205,6 +205,23 @@ static void limits_of_the_body_hold(void **state)
     assert_int_equal(error.code, ERROR_BODY_TOO_LARGE);
 }
 
+static void a_body_that_is_too_deep_is_told_so(void **state)
+{
+    (void)state;
+    struct intake_limits limits = intake_limits_default();
+    struct intake_body body;
+    struct error error = {0};
+    char deep[JSON_DEPTH_MAX + 8];
+    memset(deep, '[', sizeof(deep));
+    assert_int_equal(read_in((str){deep, sizeof(deep)}, 7, &limits, &body, &error), INVALID);
+    assert_int_equal(error.code, ERROR_INVALID_JSON);
+    assert_non_null(strstr(error.hint, "512 levels"));
+    error_clear(&error);
+    deep[JSON_DEPTH_MAX + 1] = '}';
+    assert_int_equal(read_in((str){deep, JSON_DEPTH_MAX + 2}, 7, &limits, &body, &error), INVALID);
+    assert_string_equal(error.hint, "");
+}
+
 static void a_full_arena_is_a_limit(void **state)
 {
     (void)state;
@@ -232,6 +249,7 @@ int main(void)
         cmocka_unit_test(several_reasons_stand_in_one_record),
         cmocka_unit_test(bodies_that_are_no_arrays_are_refused_whole),
         cmocka_unit_test(limits_of_the_body_hold),
+        cmocka_unit_test(a_body_that_is_too_deep_is_told_so),
         cmocka_unit_test(a_full_arena_is_a_limit),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
