@@ -132,8 +132,8 @@ struct sink_lease {
     str holder;
 };
 
-/* A lease that ends later than one taken now would was taken before the clock was set back: whoever took it
- * may be long gone. */
+/* A lease that ends later than one taken now would was taken before the clock was set back: whoever
+ * took it may be long gone. */
 static err take_lease_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct sink_lease *lease = context;

@@ -12,8 +12,7 @@
 /* out_key, in the arena, may be NULL. */
 MUST_USE err settings_write(const struct store *store, const struct seam *seam, struct arena *arena,
                             str installation_id, const struct ledger_sink *sink,
-                            enum sink_state state,
-                            str *out_key, struct error *error);
+                            enum sink_state state, str *out_key, struct error *error);
 /* What the objects of a sink say: identity, settings, key and state. NOT_FOUND: it has none.
  * CORRUPT: one of them is no settings object of this installation. */
 MUST_USE err settings_read(const struct store *store, struct arena *arena, str installation_id,
