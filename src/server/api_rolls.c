@@ -10,7 +10,7 @@ void api_sink_changed(struct api_request *request, str sink_id)
 {
     struct service *service = request->call->service;
     intake_notify_sink(service->intake, sink_id);
-    roller_wake(service->roller, sink_id);
+    roller_look(service->roller, sink_id);
 }
 
 /* ---- a roll now ---- */
@@ -151,6 +151,6 @@ err api_internal_roll(struct api_request *request, struct error *error)
     json_decref(body);
     TRY(ledger_find_sink(&call->service->db, call->arena, STR(""), request->parts[0], &sink,
                          error));
-    roller_wake(call->service->roller, sink.id);
+    roller_look(call->service->roller, sink.id);
     return api_reply(request, 202, json_object());
 }

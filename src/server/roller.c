@@ -78,11 +78,23 @@ void roller_wake(struct roller *roller, str sink_id)
     roller_poke(roller);
 }
 
+void roller_look(struct roller *roller, str sink_id)
+{
+    pthread_mutex_lock(&roller->lock);
+    struct roller_entry *entry = roller_entry_of(roller, sink_id);
+    if (entry != NULL) {
+        entry->touched = true;
+        entry->look_floor = roller_now(roller);
+    }
+    pthread_mutex_unlock(&roller->lock);
+    roller_poke(roller);
+}
+
 err roller_ask(struct roller *roller, str sink_id, instant *out_asked_at, i64 *out_upto_seq,
                struct error *error)
 {
     TRY(ledger_ask_roll(roller->options.db, sink_id, out_asked_at, out_upto_seq, error));
-    roller_wake(roller, sink_id);
+    roller_look(roller, sink_id);
     return OK;
 }
 
@@ -103,6 +115,7 @@ static void free_entry(struct roller *roller, struct roller_entry *entry)
     pthread_mutex_lock(&roller->lock);
     entry->busy = false;
     entry->touched = true;
+    entry->look_floor = roller_now(roller);
     entry->wants_answers = true;
     pthread_cond_broadcast(&roller->freed);
     pthread_mutex_unlock(&roller->lock);

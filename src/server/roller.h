@@ -27,11 +27,13 @@ struct roller_options {
 /* Starts the threads; each first settles what an earlier process left (recover). */
 MUST_USE err roller_start(struct arena *arena, const struct roller_options *options,
                           struct roller **out_roller, struct error *error);
-/* Something about this sink has changed: batches came, a roll was asked for, it was made, patched,
- * resumed. */
+/* Batches of this sink came. */
 void roller_wake(struct roller *roller, str sink_id);
+/* Somebody made, patched or resumed the sink: it is looked at now, though it may have been left
+ * alone for a while after a roll that could not end. */
+void roller_look(struct roller *roller, str sink_id);
 
-/* Asks for a roll and wakes the sink. out_upto_seq: the last batch accepted before the call. */
+/* Asks for a roll now, as roller_look. out_upto_seq: the last batch accepted before the call. */
 MUST_USE err roller_ask(struct roller *roller, str sink_id, instant *out_asked_at,
                         i64 *out_upto_seq, struct error *error);
 /* Calls `done` once, from another thread: `settled` when no batch of the sink up to that seq is
