@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -37,6 +38,15 @@ def test_every_refusal_names_a_next_step(server: Server) -> None:
         error = answer.json["error"]
         assert error["hint"], (method, path, answer)
         assert not error["message"].startswith(":"), answer
+
+
+def test_a_post_without_a_length_is_told_how_to_say_so(server: Server) -> None:
+    with socket.create_connection(server.address, timeout=30) as connection:
+        connection.sendall(f"POST /v1/sinks/demo_in/roll HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {server.dev['api_key']}"
+                           "\r\n\r\n".encode())
+        answer = connection.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 411 ") and b"curl: -d ''" in answer, answer
+    assert server.call("POST", "/v1/sinks/demo_in/roll", b"").status == 202
 
 
 def test_an_unknown_member_of_a_column_is_named_by_its_path(server: Server) -> None:
