@@ -256,3 +256,13 @@ bool id_key_parse(str text, struct id_key *out_key)
     *out_key = (struct id_key){.kind = kind, .text = text, .public_id = public_id};
     return true;
 }
+
+str id_bearer(str authorization)
+{
+    str scheme = str_slice(authorization, 0, 7);
+    if (!str_equal_ignore_case(scheme, STR("Bearer ")) &&
+        !str_equal_ignore_case(scheme, STR("Bearer\t"))) {
+        return (str){NULL, 0};
+    }
+    return str_trim(str_slice(authorization, 7, authorization.size));
+}

@@ -53,4 +53,8 @@ str id_key_make(struct arena *arena, const struct seam *seam, enum id_key_kind k
 /* False when the form or the checksum is wrong. */
 MUST_USE bool id_key_parse(str text, struct id_key *out_key);
 
+/* The credential of an Authorization header (RFC 6750): what follows the scheme `Bearer` (any
+ * case), blanks removed; data NULL when it is another scheme or nothing. */
+str id_bearer(str authorization);
+
 #endif

@@ -5,7 +5,7 @@
 #include "base/metric.h"
 #include "io/crypto.h"
 #include "io/file.h"
-#include "sink/audit.h"
+#include "account/audit.h"
 
 /* 0.1 is told as 0.1: a double has no more digits that mean anything. */
 enum { REAL_DIGITS = 15 };
@@ -86,7 +86,7 @@ static err check_bootstrap(struct call *call, str authorization, struct error *e
     TRY(file_read(call->arena, path, KIB, &wanted, error));
     struct sha256 stored = crypto_sha256(
         str_trim(str_slice(wanted, 0, (size_t)str_find_byte(wanted, '\n'))));
-    struct sha256 given = crypto_sha256(access_bearer(authorization));
+    struct sha256 given = crypto_sha256(id_bearer(authorization));
     if (crypto_equal(stored.bytes, given.bytes, sizeof(stored.bytes))) {
         return OK;
     }
@@ -109,7 +109,7 @@ static err check_rights(struct call *call, const struct route *route, struct err
         error_hint(error, "it is on the internal listener: docs/operations.md");
         return error_set(error, NOT_FOUND, ERROR_NOT_FOUND, "no such route");
     case BOOTSTRAP:
-        if (str_starts(access_bearer(authorization), STR("al_send_"))) {
+        if (str_starts(id_bearer(authorization), STR("al_send_"))) {
             return error_set(error, DENIED, ERROR_SEND_ONLY,
                              "a send key is good for its sink's send route only");
         }

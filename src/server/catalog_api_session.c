@@ -184,7 +184,7 @@ static void token_fail(struct call *call, err result, struct error *error)
 MUST_USE static err token_check(struct call *call, struct error *error)
 {
     str authorization = http_request_header(call->request, STR("Authorization"));
-    if (str_starts(access_bearer(authorization), STR("al_send_"))) {
+    if (str_starts(id_bearer(authorization), STR("al_send_"))) {
         return error_set(error, DENIED, ERROR_SEND_ONLY,
                          "a send key is good for its sink's send route only");
     }

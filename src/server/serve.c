@@ -9,7 +9,7 @@
 #include "server/process.h"
 #include "server/recovery.h"
 #include "server/roller.h"
-#include "sink/alert.h"
+#include "account/alert.h"
 #include "sink/intake.h"
 
 #include <pthread.h>

@@ -7,8 +7,8 @@
 #ifndef LHBOX_SERVER_SERVICE_H
 #define LHBOX_SERVER_SERVICE_H
 
+#include "account/access.h"
 #include "io/http_server.h"
-#include "sink/access.h"
 #include "sink/warehouse.h"
 
 #include <stdatomic.h>

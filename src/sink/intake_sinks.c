@@ -1,8 +1,8 @@
 #include "sink/intake_sinks.h"
 
 #include "base/assert.h"
+#include "base/id.h"
 #include "base/map.h"
-#include "sink/access.h"
 
 enum {
     PAGE = 500,
@@ -180,7 +180,7 @@ MUST_USE static err key_refused(struct intake_sinks *sinks, str peer, struct err
 err intake_sinks_authenticate(struct intake_sinks *sinks, str sink_id, str authorization, str peer,
                               struct intake_sink **out_sink, struct error *error)
 {
-    str key = access_bearer(authorization);
+    str key = id_bearer(authorization);
     if (str_starts(key, STR("al_key_")) || str_starts(key, STR("al_tok_"))) {
         return error_set(error, DENIED, ERROR_SEND_ONLY,
                          "the send route takes the sink's send key and no other");

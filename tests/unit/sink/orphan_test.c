@@ -1,7 +1,5 @@
 #include "restore_fixture.h"
 
-#include "sink/alert.h"
-
 /* The decision table of exactly-once section 7, line by line, and its crash points. */
 
 static int set_up(void **state)
@@ -197,7 +195,7 @@ static void a_person_decides_what_is_in_quarantine(void **state)
     assert_int_equal(ask_sql(f, "SELECT count(*) FROM quarantine"), 0);
 }
 
-static void an_orphan_of_five_days_is_kept_with_an_alert(void **state)
+static void an_orphan_of_five_days_is_kept(void **state)
 {
     struct roll_fixture *f = *state;
     struct ledger_accept item = store_batch(f, "a", "{\"x\":1}");
@@ -206,8 +204,6 @@ static void an_orphan_of_five_days_is_kept_with_an_alert(void **state)
     assert_int_equal(collect(f).kept, 1);
     assert_false(has_batch(f, "a"));
     assert_true(has_object(f, item.object_key));
-    must(f, alert_look(&f->db, &f->seam, &f->error));
-    assert_int_equal(ask_sql(f, "SELECT count(*) FROM alert WHERE kind = 'orphan_kept'"), 1);
 }
 
 static void a_file_that_claims_to_be_old_is_kept(void **state)
@@ -397,8 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_bytes_under_one_id_are_quarantined, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_person_decides_what_is_in_quarantine, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_orphan_of_five_days_is_kept_with_an_alert, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_orphan_of_five_days_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_claims_to_be_old_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sink_that_recovers_or_is_deleted_keeps_its_orphans,
                                         set_up, tear_down),

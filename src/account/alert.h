@@ -5,8 +5,8 @@
  * and object_damaged (a held batch), batch_quarantined (a person decides which bytes an id stands
  * for), orphan_kept (an object that no row explains and no rule may adopt). An alert is one row
  * from its opening to its closing; it is listed for 7 days more. Any thread; blocking. */
-#ifndef LHBOX_SINK_ALERT_H
-#define LHBOX_SINK_ALERT_H
+#ifndef LHBOX_ACCOUNT_ALERT_H
+#define LHBOX_ACCOUNT_ALERT_H
 
 #include "io/db.h"
 

@@ -1,4 +1,4 @@
-#include "sink/audit.h"
+#include "account/audit.h"
 
 static err insert_entry(struct db_tx *tx, void *context, struct error *error)
 {

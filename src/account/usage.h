@@ -2,8 +2,8 @@
  *
  * A batch counts once, when its row is made; duplicates, empty arrays, refused requests and batches
  * refused whole at the intake count nothing. Any thread; blocking. */
-#ifndef LHBOX_SINK_USAGE_H
-#define LHBOX_SINK_USAGE_H
+#ifndef LHBOX_ACCOUNT_USAGE_H
+#define LHBOX_ACCOUNT_USAGE_H
 
 #include "io/db.h"
 

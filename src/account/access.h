@@ -3,8 +3,8 @@
  * Keys are stored as SHA-256 of their whole text and compared in constant time, with a dummy
  * comparison where no row is found. A send key is never a principal: it is looked up by the send
  * route alone. Any thread; blocking. */
-#ifndef LHBOX_SINK_ACCESS_H
-#define LHBOX_SINK_ACCESS_H
+#ifndef LHBOX_ACCOUNT_ACCESS_H
+#define LHBOX_ACCOUNT_ACCESS_H
 
 #include "base/id.h"
 #include "io/db.h"
@@ -19,9 +19,6 @@ struct principal {
     enum access_level level;
 };
 
-/* The credential of an Authorization header: what follows the scheme `Bearer` (any case), blanks
- * removed; data NULL when it is another scheme or nothing. */
-str access_bearer(str authorization);
 /* `authorization` is the header's value. OK: the principal, its slices in the arena. DENIED with
  * unauthorized (no key, a wrong one, an expired or deleted one) or send_only (a send key). */
 MUST_USE err access_authenticate(const struct db *db, struct arena *arena, str authorization,

@@ -1,4 +1,4 @@
-#include "sink/access.h"
+#include "account/access.h"
 
 #include "base/assert.h"
 #include "io/crypto.h"
@@ -6,16 +6,6 @@
 enum { LAST_USED_STEP_SECONDS = 60 };
 
 /* ---- authentication ---- */
-
-str access_bearer(str authorization)
-{
-    str scheme = str_slice(authorization, 0, 7);
-    if (!str_equal_ignore_case(scheme, STR("Bearer ")) &&
-        !str_equal_ignore_case(scheme, STR("Bearer\t"))) {
-        return (str){NULL, 0};
-    }
-    return str_trim(str_slice(authorization, 7, authorization.size));
-}
 
 static err unauthorized(struct error *error)
 {
@@ -77,7 +67,7 @@ static err touch(struct db_tx *tx, void *context, struct error *error)
 err access_authenticate(const struct db *db, struct arena *arena, str authorization,
                         struct principal *out_principal, struct error *error)
 {
-    str text = access_bearer(authorization);
+    str text = id_bearer(authorization);
     if (str_starts(text, STR("al_send_"))) {
         err result = error_set(error, DENIED, ERROR_SEND_ONLY,
                                "a send key is good for its sink's send route only");

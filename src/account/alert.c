@@ -1,4 +1,4 @@
-#include "sink/alert.h"
+#include "account/alert.h"
 
 #include "base/id.h"
 #include "base/metric.h"

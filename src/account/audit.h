@@ -2,8 +2,8 @@
  *
  * One row a change: sink.create, sink.update, sink.delete, sink.roll, key.create, key.delete,
  * table.*, warehouse.*, project.create. Any thread; blocking. */
-#ifndef LHBOX_SINK_AUDIT_H
-#define LHBOX_SINK_AUDIT_H
+#ifndef LHBOX_ACCOUNT_AUDIT_H
+#define LHBOX_ACCOUNT_AUDIT_H
 
 #include "io/db.h"
 

@@ -1,4 +1,4 @@
-#include "sink/usage.h"
+#include "account/usage.h"
 
 struct usage_query {
     struct arena *arena;
