@@ -1,11 +1,11 @@
 #include "server/api.h"
 
+#include "account/audit.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "io/crypto.h"
 #include "io/file.h"
-#include "account/audit.h"
 
 /* 0.1 is told as 0.1: a double has no more digits that mean anything. */
 enum { REAL_DIGITS = 15 };

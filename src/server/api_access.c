@@ -1,9 +1,9 @@
 /* Projects, keys, usage, audit, alerts, health: the routes about the installation itself. */
-#include "base/metric.h"
-#include "server/api.h"
 #include "account/alert.h"
 #include "account/audit.h"
 #include "account/usage.h"
+#include "base/metric.h"
+#include "server/api.h"
 
 /* ---- health ---- */
 

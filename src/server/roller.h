@@ -57,8 +57,7 @@ void roller_resume_deletes(struct roller *roller);
 /* restore_reclaim and orphan_resolve, kept apart from the workers' jobs on the same sink. */
 MUST_USE err roller_reclaim_sink(struct roller *roller, str sink_id, struct error *error);
 MUST_USE err roller_resolve_batch(struct roller *roller, struct arena *arena, str sink_id,
-                                  str batch_id, str keep_uid, str *out_row_id,
-                                  struct error *error);
+                                  str batch_id, str keep_uid, str *out_row_id, struct error *error);
 
 /* No new plan, no new try; a commit under way gets up to 30 s. Waiters are answered. */
 void roller_stop(struct roller *roller);

@@ -1,5 +1,6 @@
 #include "server/serve.h"
 
+#include "account/alert.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -9,7 +10,6 @@
 #include "server/process.h"
 #include "server/recovery.h"
 #include "server/roller.h"
-#include "account/alert.h"
 #include "sink/intake.h"
 
 #include <pthread.h>
