@@ -304,7 +304,9 @@ err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
     str settings = {0};
     TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id, &sink,
                        SINK_ACTIVE, &settings, error));
+    CRASH_POINT(sink_settings_written);
     err inserted = ledger_insert_sink(lifecycle->db, &sink, error);
+    CRASH_POINT(sink_inserted);
     if (inserted == CONFLICT) {
         remove_settings(warehouse, settings);
     }

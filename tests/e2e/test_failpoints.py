@@ -21,6 +21,7 @@ SENDERS = 16
 CLAIM = ("claim_attempted", "claim_sent")
 REJECTED = ("plan_void_rejected", "verdict_durable")
 VOID = ("plan_voiding", "fence_recorded", "fence_sent", "fence_landed")
+CREATE = ("sink_settings_written", "sink_inserted")
 DELETE = ("deleting_written", "sink_deleting", "last_fence_recorded", "last_fence_sent", "last_fence_landed", "deleted_written",
           "sink_deleted")
 RECOVER = ("recover_flagged", "recover_fence_recorded", "recover_fence_sent", "recover_fence_landed", "plans_undone", "plan_proven",
@@ -33,7 +34,7 @@ def named_in_the_code() -> set[str]:
 
 
 def test_each_point_in_the_code_has_its_kill_here() -> None:
-    assert named_in_the_code() == {*ON_THE_WAY, *CLAIM, *REJECTED, *VOID, *DELETE, *RECOVER, *ELSEWHERE}
+    assert named_in_the_code() == {*ON_THE_WAY, *CREATE, *CLAIM, *REJECTED, *VOID, *DELETE, *RECOVER, *ELSEWHERE}
 
 
 @pytest.fixture
@@ -89,6 +90,26 @@ def test_nothing_is_lost_or_doubled_by_a_kill_at_each_point_on_the_way(dying: Se
             dying.start()
         load.rolled()
     assert load.settle() > len(ON_THE_WAY)
+
+
+# ---- create ----
+
+@pytest.mark.parametrize("point", CREATE)
+def test_a_sink_whose_key_nobody_heard_is_made_again(dying: Server, point: str) -> None:
+    dying.start()
+    dying.make_table("demo.killed", COLUMNS)
+    dying.kill()
+    wanted = {"name": "killed_in", "table": "demo.killed", "warehouse": dying.dev["warehouse"], "roll_seconds": 1}
+    die(dying, point, in_background(dying, "POST", "/v1/sinks", **wanted))
+    dying.start()
+    answer = dying.call("POST", "/v1/sinks", wanted)
+    assert (answer.status, answer.code) == ((409, "sink_exists") if point == "sink_inserted" else (201, None)), answer
+    if answer.status == 409:
+        assert dying.call("DELETE", "/v1/sinks/killed_in").status == 202
+        answer = dying.call("POST", "/v1/sinks", wanted)
+    with Load(dying, answer.json, "demo.killed", senders=2) as load:
+        load.rolled()
+    load.settle()
 
 
 # ---- claim ----

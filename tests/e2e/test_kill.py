@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from senders import COLUMNS, ROWS, Load, check, failpoint_binary, has_failpoints, run_until_killed
+from senders import ALL, COLUMNS, ROWS, Load, check, failpoint_binary, has_failpoints, run_until_killed
 from server import LHBOX, Server
 
-KILLS = int(os.environ.get("LHBOX_KILLS", "8"))
-SENDERS = int(os.environ.get("LHBOX_SENDERS", "8"))
+KILLS = int(os.environ.get("LHBOX_KILLS", "50" if ALL else "8"))
+SENDERS = int(os.environ.get("LHBOX_SENDERS", "32" if ALL else "8"))
 ON_THE_WAY = ("intake_after_put", "intake_after_ledger", "db_after_commit", "store_before_rename", "store_after_rename", "plan_made",
               "plan_object_durable", "try_begun", "data_file_durable", "commit_manifest_written", "commit_list_written",
               "plan_attempted", "catalog_before_swap", "catalog_after_swap", "catalog_after_hint", "commit_sent", "commit_landed",
