@@ -25,12 +25,15 @@ def test_a_first_start_that_was_killed_anywhere_is_made_good_by_the_next(tmp_pat
         home = tmp_path / str(step)
         home.mkdir()
         server = Server(home)
-        server.launch()
-        time.sleep(step * 0.015)  # another place of the start each time; each of them is a right one
-        server.kill()
-        server.start()
-        demo_takes_a_row(server)
-        assert server.terminate() == 0, server.tail()
+        try:
+            server.launch()
+            time.sleep(step * 0.015)  # another place of the start each time; each of them is a right one
+            server.kill()
+            server.start()
+            demo_takes_a_row(server)
+            assert server.terminate() == 0, server.tail()
+        finally:
+            server.kill()
 
 
 def test_a_sink_made_by_a_start_that_wrote_no_profile_gets_a_key(own_server: Server) -> None:
