@@ -56,7 +56,8 @@ static err sim_load(void *self, struct arena *arena, struct table_name name,
     TRY(catalog_load(&sim->catalog, arena, name, &table, error));
     if (fault == SIM_FAULT_STALE) {
         struct table old = {0};
-        i64 age = sim_between(100000, sim_below(4) == 0 ? 300 * TIME_SECOND_US : 4500000);
+        i64 most = sim_below(2) == 0 ? 4500000 : sim->horizon / 12;
+        i64 age = sim_between(100000, most);
         if (load_old(metadata_uuid(table.metadata), age, arena, &old)) {
             table_close(&table);
             table = old;
@@ -121,8 +122,10 @@ static void late_commit_lands(void *argument)
     if (!sim->stopping) {
         AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
         AUTO_TABLE struct table after = {0};
-        err result = commit_now(arena, late->name, late->request, &after, NULL);
-        sim_trace("  late: commit to %.*s: %s", STR_ARG(late->name.name), err_text(result));
+        struct error error = {0};
+        err result = commit_now(arena, late->name, late->request, &after, &error);
+        sim_trace("  late: commit to %.*s: %s %s", STR_ARG(late->name.name), err_text(result),
+                  error.message);
     }
     json_decref(late->request);
 }

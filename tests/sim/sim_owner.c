@@ -666,7 +666,7 @@ static bool is_left_behind(i32 slot)
 /* Whoever waits for the worst moment acts while a commit request is still under way. */
 static void await_trouble(enum sim_part part, i32 slot)
 {
-    for (int looks = 0; looks < 100 && !sim->stopping; looks++) {
+    for (int looks = 0; looks < 120 && !sim->stopping; looks++) {
         if (part == SIM_ROLLBACK ? is_left_behind(slot) : sim_commit_under_way()) {
             break;
         }
@@ -686,7 +686,7 @@ static void run_part(struct actor *actor)
         left = part == SIM_FREEZES ? left / 6 : left;
         sim_wait((i64)sim_below((u64)(left / (times - i) + 1)));
         i32 slot = (i32)sim_below((u64)sim->slot_count);
-        if (part != SIM_FREEZES && sim_below(2) == 0) {
+        if (part != SIM_FREEZES && sim_below(part == SIM_ROLLBACK ? 8 : 2) != 0) {
             await_trouble(part, slot);
         }
         if (!sim->stopping && sim->faults) {

@@ -19,7 +19,7 @@ const char *sim_part_name(enum sim_part part)
 bool sim_part(enum sim_part part)
 {
     static const u32 odds[SIM_PART_COUNT] = {
-        [SIM_FOREIGN] = 128, [SIM_COMPACTOR] = 90, [SIM_EXPIRER] = 128, [SIM_ROLLBACK] = 72,
+        [SIM_FOREIGN] = 128, [SIM_COMPACTOR] = 90, [SIM_EXPIRER] = 128, [SIM_ROLLBACK] = 96,
         [SIM_UNSETTER] = 10, [SIM_RENAMER] = 24,   [SIM_DROPPER] = 14,  [SIM_ALTERER] = 60,
         [SIM_PATCHER] = 60,  [SIM_DELETER] = 60,   [SIM_CLOCKS] = 90,   [SIM_FREEZES] = 128,
         [SIM_DEATHS] = 180,  [SIM_REPLAYS] = 160,  [SIM_GROWTH] = 100,  [SIM_REJECTS] = 128,
