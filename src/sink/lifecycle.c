@@ -177,6 +177,20 @@ static err check_unclaimed(const struct lifecycle *lifecycle, struct arena *aren
     return result;
 }
 
+/* 'name=…' for a shell: a quote in the name ends the text, stands escaped, and begins it again. */
+static void append_column(buf *hint, str name)
+{
+    buf_append(hint, STR(" --column '"));
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] == '\'') {
+            buf_append(hint, STR("'\\''"));
+        } else {
+            buf_append_byte(hint, (u8)name.data[i]);
+        }
+    }
+    buf_append(hint, STR("=…'"));
+}
+
 err lifecycle_docs_hint(struct arena *arena, str full_name, const struct metadata *metadata,
                         str *out_hint, struct error *error)
 {
@@ -185,15 +199,21 @@ err lifecycle_docs_hint(struct arena *arena, str full_name, const struct metadat
     buf hint = buf_create(arena, 256, 64 * (size_t)KIB);
     buf_append_format(&hint, "lhbox table document %.*s", STR_ARG(full_name));
     size_t command = hint.size;
-    str comment = metadata_property(metadata, "comment");
-    if (comment.size == 0) {
+    if (metadata_property(metadata, "comment").size == 0) {
         buf_append(&hint, STR(" --doc \"what one row is\""));
     }
+    size_t named = 0;
     for (size_t i = 0; i < schema.root.field_count; i++) {
         const struct field *field = &schema.root.fields[i];
-        if (field->doc.size == 0 && !str_equal(field->name, STR(DECODE_INGEST_COLUMN))) {
-            buf_append_format(&hint, " --column '%.*s=…'", STR_ARG(field->name));
+        if (field->doc.size > 0 || str_equal(field->name, STR(DECODE_INGEST_COLUMN))) {
+            continue;
         }
+        if (named++ < LIFECYCLE_HINT_COLUMNS_MAX) {
+            append_column(&hint, field->name);
+        }
+    }
+    if (named > LIFECYCLE_HINT_COLUMNS_MAX) {
+        buf_append_format(&hint, "   # and %zu columns more", named - LIFECYCLE_HINT_COLUMNS_MAX);
     }
     if (!buf_ok(&hint)) {
         return error_memory(error);

@@ -9,7 +9,10 @@
 #include "sink/attach.h"
 #include "sink/ledger.h"
 
-enum { LIFECYCLE_NAME_MAX = 64 };
+enum {
+    LIFECYCLE_NAME_MAX = 64,
+    LIFECYCLE_HINT_COLUMNS_MAX = 20, /* that a docs hint names */
+};
 
 struct lifecycle {
     const struct db *db;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -150,6 +151,32 @@ static void the_docs_hint_is_the_command_that_adds_what_is_missing(void **state)
     assert_null(hint.data);
 }
 
+static void the_docs_hint_of_a_wide_table_is_short_and_safe_to_paste(void **state)
+{
+    (void)state;
+    json_t *fields = json_array();
+    json_array_append_new(fields, json_pack("{s:i, s:s, s:b, s:s}", "id", 1, "name", "it's",
+                                            "required", 0, "type", "long"));
+    for (int i = 2; i <= 4000; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "c%d", i);
+        json_array_append_new(fields, json_pack("{s:i, s:s, s:b, s:s}", "id", i, "name", name,
+                                                "required", 0, "type", "long"));
+    }
+    char *text = json_dumps(fields, 0);
+    AUTO_METADATA struct metadata *wide = table_of("2", text, "[]");
+    AUTO_ARENA struct arena *arena = arena_create(64 * (size_t)MIB);
+    str hint = {0};
+    assert_int_equal(lifecycle_docs_hint(arena, STR("w.n.t"), wide, &hint, NULL), OK);
+    assert_true(
+        str_starts(hint, STR("lhbox table document w.n.t --column 'it'\\''s=…' --column 'c2=…'")));
+    assert_true(str_ends(hint, STR(" --column 'c20=…'   # and 3980 columns more")));
+    json_free_t free_text = NULL;
+    json_get_alloc_funcs(NULL, &free_text);
+    free_text(text);
+    json_decref(fields);
+}
+
 static void a_full_name_nests_namespaces_with_dots(void **state)
 {
     (void)state;
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test(unknown_fields_go_to_an_optional_string_column_only),
         cmocka_unit_test(warnings_name_engines_that_cannot_open_the_table),
         cmocka_unit_test(the_docs_hint_is_the_command_that_adds_what_is_missing),
+        cmocka_unit_test(the_docs_hint_of_a_wide_table_is_short_and_safe_to_paste),
         cmocka_unit_test(a_full_name_nests_namespaces_with_dots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
