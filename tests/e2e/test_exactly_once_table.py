@@ -173,7 +173,7 @@ def test_expired_to_one_snapshot_between_commit_and_recovery(shared: tuple[Serve
         server.kill()
         assert run_until_killed(server, point)
     with sqlite3.connect(server.data / "lhbox.db") as ledger:
-        ledger.execute("UPDATE sink SET lease_holder = 'another', lease_until = ?", (int((time.time() + 6) * 1e6),))
+        ledger.execute("UPDATE sink SET lease_holder = 'another', lease_until = ?", (int((time.time() + 5) * 1e6),))
     ledger.close()
     server.start()
     before = Counter(table_rows(server, TABLE))
