@@ -100,7 +100,7 @@ APPENDED = {
     "a long line": ("src/io/store.c", "/* " + "x" * 100 + " */\n", "line"),
     "a promise": ("src/io/store.c", "/* TO" "DO: the rest */\n", "promise"),
     "another promise": ("src/io/store.c", "/* FIX" "ME */\n", "promise"),
-    "a place of one machine": ("src/io/store.c", "/* see /wo" "rk/main/notes */\n", "place"),
+    "a place of one machine": ("src/io/store.c", "/* see /ho" "me/ada/notes */\n", "place"),
     "an unformatted line": ("src/io/store.c", "\nstatic int  x  =1;\n", "format"),
     "a name of no module": ("src/io/store.c", "\nint frobnicate(void)\n{\n    return 1;\n}\n", "name"),
     "a long function": ("src/io/store.c", "\nint store_long(int a)\n{\n" + "    a++;\n" * 68 + "    return a;\n}\n",
