@@ -31,6 +31,29 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
+/* Bytes that are no body, from the last piece of body to `at`: a chunk's size line and `more_max`.
+ */
+static bool framing_within(struct http_connection *connection, const char *at, i64 more_max)
+{
+    i64 bytes = connection->framing_bytes + (at - connection->framing_at);
+    i64 bytes_max = HTTP_CHUNK_LINE_BYTES_MAX + more_max;
+    if (connection->chunk_extended) {
+        bytes_max += HTTP_CHUNK_EXTENSION_BYTES_MAX;
+    }
+    return bytes <= bytes_max
+               ? true
+               : http_refuse(connection, ERROR_BAD_REQUEST, "the size line of a chunk is too long");
+}
+
+static bool framing_check(struct http_connection *connection, const char *at)
+{
+    i64 more_max = connection->trailing ? 2 : 0; /* the empty line at the end */
+    if (connection->trailer_bytes > 0) {
+        more_max += 2 * HTTP_TRAILER_BYTES_MAX; /* they have their own limit */
+    }
+    return framing_within(connection, at, more_max);
+}
+
 /* Trailers are read and dropped. */
 static int trailer_count(struct http_connection *connection, size_t size)
 {
@@ -64,6 +87,10 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
     struct http_connection *connection = connection_of(parser);
     struct http_request *request = connection->request;
     if (connection->state == HTTP_STATE_BODY) {
+        /* The last size line ends where the first trailer begins, wherever the network cut. */
+        if (connection->trailer_bytes == 0 && !framing_within(connection, at, 0)) {
+            return -1;
+        }
         return trailer_count(connection, size);
     }
     if (!connection->field_open && field_begin(connection) != 0) {
@@ -122,25 +149,6 @@ static int on_headers_complete(llhttp_t *parser)
 }
 
 /* ---- the body ---- */
-
-/* Bytes that are no body: from the last piece of body to `at`. */
-static bool framing_check(struct http_connection *connection, const char *at)
-{
-    i64 bytes = connection->framing_bytes + (at - connection->framing_at);
-    i64 bytes_max = HTTP_CHUNK_LINE_BYTES_MAX;
-    if (connection->chunk_extended) {
-        bytes_max += HTTP_CHUNK_EXTENSION_BYTES_MAX;
-    }
-    if (connection->trailing) {
-        bytes_max += 2; /* the empty line at the end */
-    }
-    if (connection->trailer_bytes > 0) {
-        bytes_max += 2 * HTTP_TRAILER_BYTES_MAX; /* they have their own limit */
-    }
-    return bytes <= bytes_max
-               ? true
-               : http_refuse(connection, ERROR_BAD_REQUEST, "the size line of a chunk is too long");
-}
 
 static int on_chunk_extension(llhttp_t *parser, const char *at, size_t size)
 {
