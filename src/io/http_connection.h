@@ -52,7 +52,7 @@ enum {
 
 #define HTTP_TLS_TIMEOUT_US  (5 * TIME_SECOND_US)
 #define HTTP_DRAIN_QUIET_US  (1 * TIME_SECOND_US)
-#define HTTP_DRAIN_US        (5 * TIME_SECOND_US)
+#define HTTP_DRAIN_US        (20 * TIME_SECOND_US)
 #define HTTP_ACCEPT_PAUSE_US (100 * 1000)
 
 enum http_state {
