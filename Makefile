@@ -16,6 +16,9 @@ test: setup  ## units in four builds (gcc, clang, sanitizers), oracles, the real
 test-all: setup  ## test, and what takes long
 	tools/test all
 
+conformance: setup  ## DuckDB, PyIceberg, Spark, Polars, ClickHouse and the REST compatibility kit on lhbox's catalog
+	tools/conformance
+
 bench: build/lhbox  ## answers a second, roll speed, size and memory, beside the machine's own figures
 	LHBOX=$(CURDIR)/build/lhbox build/venv/bin/python tests/bench/bench.py
 
@@ -47,4 +50,4 @@ setup:
 build/lhbox: setup
 	tools/build release
 
-.PHONY: help demo dev test test-all bench lint sim sim-planted models fuzz install clean setup build/lhbox
+.PHONY: help demo dev test test-all conformance bench lint sim sim-planted models fuzz install clean setup build/lhbox
