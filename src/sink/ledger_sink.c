@@ -103,6 +103,19 @@ static err no_such_sink(struct error *error, str sink_id)
     return error_set(error, NOT_FOUND, ERROR_SINK_NOT_FOUND, "no sink %.*s", STR_ARG(sink_id));
 }
 
+/* Why a change of a living sink met no row: the sink is gone, or going, or never was. */
+static err no_living_sink(struct db_tx *tx, str sink_id, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create(SINK_SCRATCH_BYTES_MAX);
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, arena, &rows, error, "SELECT 1 FROM sink WHERE id = ?1", DB_T(sink_id)));
+    if (rows.row_count == 0) {
+        return no_such_sink(error, sink_id);
+    }
+    return error_set(error, NOT_FOUND, ERROR_SINK_DELETED, "the sink %.*s is deleted",
+                     STR_ARG(sink_id));
+}
+
 static struct db_value text_or_keep(const str *text)
 {
     return text == NULL ? DB_NIL : DB_T(*text);
@@ -135,7 +148,7 @@ static err patch_body(struct db_tx *tx, void *context, struct error *error)
                    number_or_keep(patch->inactivity_seconds), text_or_keep(patch->unknown_fields),
                    text_or_keep(patch->idempotency), DB_N(patch->key_columns != NULL ? 1 : 0),
                    patch->key_columns != NULL ? sql_text_or_null(*patch->key_columns) : DB_NIL));
-    return changes == 1 ? OK : no_such_sink(error, patching->sink_id);
+    return changes == 1 ? OK : no_living_sink(tx, patching->sink_id, error);
 }
 
 err ledger_patch_sink(const struct db *db, str sink_id, const struct ledger_sink_patch *patch,
@@ -176,7 +189,7 @@ static err resume_body(struct db_tx *tx, void *context, struct error *error)
                    "mismatch_at = NULL WHERE id = ?1 AND state <= 1",
                    DB_T(*sink_id)));
     if (changes == 0) {
-        return no_such_sink(error, *sink_id);
+        return no_living_sink(tx, *sink_id, error);
     }
     return db_run(tx, error, "UPDATE plan SET begun = 0 WHERE sink = ?1 AND state <= 2",
                   DB_T(*sink_id));
@@ -243,7 +256,7 @@ static err ask_roll_body(struct db_tx *tx, void *context, struct error *error)
         "state <= 1",
         DB_T(request->sink_id), DB_N(request->asked_at)));
     if (changes == 0) {
-        return no_such_sink(error, request->sink_id);
+        return no_living_sink(tx, request->sink_id, error);
     }
     struct db_rows rows = {0};
     TRY(sql_select(tx, arena, &rows, error, "SELECT next_seq FROM sink WHERE id = ?1",

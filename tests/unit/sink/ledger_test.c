@@ -383,6 +383,24 @@ static void asking_for_a_roll_knows_what_came_before(void **state)
     assert_int_equal(ledger_ask_roll(&f->db, STR("snk_no"), &asked_at, &upto, NULL), NOT_FOUND);
 }
 
+/* A sink that is deleted between a request's first look at it and its change. */
+static void a_change_of_a_deleted_sink_says_that_it_is_deleted(void **state)
+{
+    struct roll_fixture *f = *state;
+    const str name = STR("other");
+    const struct ledger_sink_patch patch = {.name = &name};
+    instant asked_at = 0;
+    i64 upto = 0;
+    struct error error = {0};
+    must(f, ledger_begin_delete(&f->db, f->sink_id, &f->error));
+    assert_int_equal(ledger_ask_roll(&f->db, f->sink_id, &asked_at, &upto, &error), NOT_FOUND);
+    assert_int_equal(error.code, ERROR_SINK_DELETED);
+    assert_int_equal(ledger_resume_sink(&f->db, f->sink_id, &error), NOT_FOUND);
+    assert_int_equal(error.code, ERROR_SINK_DELETED);
+    assert_int_equal(ledger_patch_sink(&f->db, f->sink_id, &patch, &error), NOT_FOUND);
+    assert_int_equal(error.code, ERROR_SINK_DELETED);
+}
+
 static void a_lease_is_one_holders_until_it_ends(void **state)
 {
     struct roll_fixture *f = *state;
@@ -745,6 +763,7 @@ int main(void)
         TEST(a_patch_changes_what_it_names),
         TEST(a_disabled_sink_accepts_and_makes_no_plan),
         TEST(asking_for_a_roll_knows_what_came_before),
+        TEST(a_change_of_a_deleted_sink_says_that_it_is_deleted),
         TEST(a_lease_is_one_holders_until_it_ends),
         TEST(the_claim_never_goes_back),
         TEST(a_plan_takes_batches_in_seq_order_up_to_its_limits),
