@@ -47,12 +47,25 @@ static bool kind_is_written(enum type_kind kind)
     return kind != TYPE_VARIANT && kind != TYPE_GEOMETRY && kind != TYPE_GEOGRAPHY;
 }
 
+/* A list or map of unknown, or a struct of nothing else: Parquet has no form for it, so that empty,
+ * null and full would read alike. */
+static bool type_is_hollow(const struct type *type)
+{
+    size_t first = type->kind == TYPE_MAP ? 1 : 0;
+    for (size_t i = first; i < type->field_count; i++) {
+        if (type->fields[i].type.kind != TYPE_UNKNOWN) {
+            return false;
+        }
+    }
+    return type_is_nested(type);
+}
+
 static err check_types(struct arena *arena, const struct schema *schema, struct error *error)
 {
     struct type_walk walk;
     walk_begin(&walk, &schema->root);
     for (const struct field *field = walk_next(&walk); field != NULL; field = walk_next(&walk)) {
-        if (kind_is_written(field->type.kind)) {
+        if (kind_is_written(field->type.kind) && !type_is_hollow(&field->type)) {
             continue;
         }
         str text = type_text(arena, &field->type);
@@ -206,6 +219,41 @@ static void warn(struct warnings *warnings, str text)
     warnings->texts[warnings->count++] = text;
 }
 
+/* Which of the engines of docs/types.md refuse a table with such a column; empty: none. */
+static str engines_without(enum type_kind kind)
+{
+    switch (kind) {
+    case TYPE_TIME:
+    case TYPE_TIMESTAMP_NS:
+        return STR("Spark 3.5");
+    case TYPE_TIMESTAMPTZ_NS:
+        return STR("DuckDB 1.5 and Spark 3.5");
+    case TYPE_UNKNOWN:
+        return STR("DuckDB 1.5");
+    case TYPE_BOOLEAN:
+    case TYPE_INT:
+    case TYPE_LONG:
+    case TYPE_FLOAT:
+    case TYPE_DOUBLE:
+    case TYPE_DECIMAL:
+    case TYPE_DATE:
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_STRING:
+    case TYPE_UUID:
+    case TYPE_FIXED:
+    case TYPE_BINARY:
+    case TYPE_STRUCT:
+    case TYPE_LIST:
+    case TYPE_MAP:
+    case TYPE_VARIANT:
+    case TYPE_GEOMETRY:
+    case TYPE_GEOGRAPHY:
+        return STR("");
+    }
+    return STR("");
+}
+
 err attach_warnings(struct arena *arena, const struct metadata *metadata,
                     str out_warnings[ATTACH_WARNINGS_MAX], size_t *out_count, struct error *error)
 {
@@ -219,12 +267,11 @@ err attach_warnings(struct arena *arena, const struct metadata *metadata,
     struct type_walk walk;
     walk_begin(&walk, &schema.root);
     for (const struct field *field = walk_next(&walk); field != NULL; field = walk_next(&walk)) {
-        enum type_kind kind = field->type.kind;
-        if (kind == TYPE_TIMESTAMP_NS || kind == TYPE_TIMESTAMPTZ_NS || kind == TYPE_UNKNOWN) {
+        str engines = engines_without(field->type.kind);
+        if (engines.size > 0) {
             str type = type_text(arena, &field->type);
-            warn(&warnings,
-                 str_format(arena, "column %.*s is %.*s: Spark 3.5 cannot open the table",
-                            STR_ARG(field->name), STR_ARG(type)));
+            warn(&warnings, str_format(arena, "column %.*s is %.*s: %.*s cannot open the table",
+                                       STR_ARG(field->name), STR_ARG(type), STR_ARG(engines)));
         }
     }
     if (warnings.failed) {

@@ -84,6 +84,34 @@ static void columns_that_rows_cannot_be_decoded_to_are_named(void **state)
         ERROR_UNSUPPORTED_COLUMN_TYPE);
 }
 
+#define LIST_OF(type)                                                                              \
+    "{\"type\":\"list\",\"element-id\":2,\"element-required\":false,\"element\":" type "}"
+#define MAP_OF(type)                                                                               \
+    "{\"type\":\"map\",\"key-id\":3,\"key\":\"string\",\"value-id\":4,"                            \
+    "\"value-required\":false,\"value\":" type "}"
+#define STRUCT_OF(fields) "{\"type\":\"struct\",\"fields\":[" fields "]}"
+
+static void what_holds_only_unknown_is_refused(void **state)
+{
+    (void)state;
+    static const char *const hollow[] = {
+        "[" COLUMN(1, "l", LIST_OF("\"unknown\"")) "]",
+        "[" COLUMN(1, "m", MAP_OF("\"unknown\"")) "]",
+        "[" COLUMN(1, "s", STRUCT_OF(COLUMN(5, "u", "\"unknown\""))) "]",
+        "[" COLUMN(1, "deep", LIST_OF(STRUCT_OF(COLUMN(5, "m", MAP_OF("\"unknown\""))))) "]",
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(hollow); i++) {
+        assert_int_equal(judged("3", hollow[i], "[]"), ERROR_UNSUPPORTED_COLUMN_TYPE);
+    }
+    assert_int_equal(
+        judged(
+            "3",
+            "[" COLUMN(1, "u", "\"unknown\"") "," COLUMN(
+                6, "s", STRUCT_OF(COLUMN(5, "u", "\"unknown\"") "," COLUMN(7, "x", "\"int\""))) "]",
+            "[]"),
+        ERROR_NONE);
+}
+
 static void the_arrival_column_must_be_a_timestamptz(void **state)
 {
     (void)state;
@@ -201,6 +229,7 @@ int main(void)
         cmocka_unit_test(plain_tables_of_version_2_and_3_are_taken),
         cmocka_unit_test(version_3_may_be_partitioned_by_time_alone),
         cmocka_unit_test(columns_that_rows_cannot_be_decoded_to_are_named),
+        cmocka_unit_test(what_holds_only_unknown_is_refused),
         cmocka_unit_test(the_arrival_column_must_be_a_timestamptz),
         cmocka_unit_test(unknown_fields_go_to_an_optional_string_column_only),
         cmocka_unit_test(warnings_name_engines_that_cannot_open_the_table),
