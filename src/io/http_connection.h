@@ -184,6 +184,7 @@ struct http_loop {
     int listen_fd;
     int spare_fd;
     bool accepting;
+    int dropped;         /* of the server's `drops`, those done */
     i64 accept_again_us; /* 0: not paused */
     i64 now_us;
     instant date_second;
@@ -215,7 +216,10 @@ struct http_server {
     i32 port;
     i32 loop_count;
     struct http_loop *loops[HTTP_LOOPS_MAX];
-    atomic_int mode; /* enum http_mode */
+    pthread_mutex_t drop_lock; /* guards the loops' `dropped` */
+    pthread_cond_t drop_done;
+    atomic_int drops; /* how often all connections were to be closed */
+    atomic_int mode;  /* enum http_mode */
     char apart[64];  /* what follows is written for each request, what stands before only read */
     atomic_llong active;
     atomic_llong connections;
@@ -229,6 +233,8 @@ MUST_USE err http_listen(struct http_server *server, struct error *error);
 void http_listen_accept(struct http_loop *loop);
 /* Goes on after a pause that a lack of descriptors made. */
 void http_listen_resume(struct http_loop *loop);
+/* Closes what waits at the listening socket. */
+void http_listen_drop(struct http_loop *loop);
 void http_listen_end(struct http_loop *loop);
 
 /* ---- http_loop.c ---- */

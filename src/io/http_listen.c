@@ -283,6 +283,26 @@ void http_listen_accept(struct http_loop *loop)
     }
 }
 
+/* The spare descriptor makes room for one at a time. */
+void http_listen_drop(struct http_loop *loop)
+{
+    if (loop->listen_fd < 0) {
+        return;
+    }
+    if (loop->spare_fd >= 0) {
+        close(loop->spare_fd);
+    }
+    bool more = true;
+    for (int count = 0; more && count <= BACKLOG; count++) {
+        int fd = accept4(loop->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        more = fd >= 0 || errno == ECONNABORTED || errno == EINTR;
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    loop->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 void http_listen_end(struct http_loop *loop)
 {
     if (loop->listen_fd >= 0) {

@@ -267,6 +267,21 @@ static void loop_close_all(struct http_loop *loop)
     loop_take_answers(loop);
 }
 
+/* The connections first, so that there are descriptors to accept with. */
+static void loop_drop(struct http_loop *loop, int drops)
+{
+    struct http_server *server = loop->server;
+    while (loop->open != NULL) {
+        http_connection_close(loop->open);
+    }
+    http_listen_drop(loop);
+    loop_take_answers(loop); /* of handlers whose request is gone */
+    (void)pthread_mutex_lock(&server->drop_lock);
+    loop->dropped = drops;
+    (void)pthread_cond_broadcast(&server->drop_done);
+    (void)pthread_mutex_unlock(&server->drop_lock);
+}
+
 void *http_loop_run(void *argument)
 {
     struct http_loop *loop = argument;
@@ -276,6 +291,10 @@ void *http_loop_run(void *argument)
     int mode = HTTP_MODE_SERVING;
     while (mode != HTTP_MODE_STOPPING) {
         loop_round(loop);
+        int drops = atomic_load_explicit(&server->drops, memory_order_acquire);
+        if (drops != loop->dropped) {
+            loop_drop(loop, drops);
+        }
         mode = atomic_load_explicit(&server->mode, memory_order_acquire);
         if (mode == HTTP_MODE_DRAINING && loop->listen_fd >= 0) {
             http_listen_end(loop);

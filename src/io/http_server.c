@@ -79,6 +79,9 @@ err http_server_start(struct arena *arena, const struct http_options *options,
     server->handlers = *handlers;
     server->seam = seam;
     server->arena = arena;
+    int failed = pthread_mutex_init(&server->drop_lock, NULL);
+    failed |= pthread_cond_init(&server->drop_done, NULL);
+    assert(failed == 0);
     err opened = server_open(server, error);
     if (opened != OK) {
         http_server_stop(server);
@@ -106,6 +109,29 @@ void http_server_drain(struct http_server *server)
     server_set_mode(server, HTTP_MODE_DRAINING);
 }
 
+static bool all_dropped(const struct http_server *server, int drops)
+{
+    for (i32 index = 0; index < server->loop_count; index++) {
+        if (server->loops[index]->dropped - drops < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void http_server_drop(struct http_server *server)
+{
+    int drops = 1 + atomic_fetch_add_explicit(&server->drops, 1, memory_order_acq_rel);
+    for (i32 index = 0; index < server->loop_count; index++) {
+        http_loop_wake(server->loops[index]);
+    }
+    (void)pthread_mutex_lock(&server->drop_lock);
+    while (!all_dropped(server, drops)) {
+        (void)pthread_cond_wait(&server->drop_done, &server->drop_lock);
+    }
+    (void)pthread_mutex_unlock(&server->drop_lock);
+}
+
 i64 http_server_active(const struct http_server *server)
 {
     return atomic_load_explicit(&server->active, memory_order_acquire);
@@ -127,4 +153,6 @@ void http_server_stop(struct http_server *server)
         (void)unlink(server->unix_path);
     }
     http_tls_destroy(server->tls);
+    (void)pthread_cond_destroy(&server->drop_done);
+    (void)pthread_mutex_destroy(&server->drop_lock);
 }

@@ -4,6 +4,8 @@
 /* The tick: which sink is due now, and until when may it sleep. */
 
 enum { TICK_SECONDS = 10, RUNNING_SECONDS = 60, PAGE = 100, ID_ROOM = ROLLER_ID_MAX };
+/* Of a longer time since the last count, more was spent frozen than running. */
+#define RUNNING_COUNTED_MAX_US (5 * RUNNING_SECONDS * TIME_SECOND_US)
 #define LOOK_APART_US   ((i64)50 * 1000) /* of one sink that is touched again and again */
 #define LEDGER_AGAIN_US TIME_SECOND_US
 
@@ -120,7 +122,8 @@ static void look_at_all(struct tick *tick)
 static void count_running(struct tick *tick, i64 now)
 {
     struct error told = {0};
-    err added = ledger_add_running(tick->roller->options.db, now - tick->running_was, &told);
+    i64 elapsed_us = num_min_i64(now - tick->running_was, RUNNING_COUNTED_MAX_US);
+    err added = ledger_add_running(tick->roller->options.db, elapsed_us, &told);
     if (added != OK) {
         log_error("running_not_counted", added, &told, STR(""));
         return; /* the time is added by the next call */

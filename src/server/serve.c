@@ -27,7 +27,7 @@ struct server {
     enum mode mode;
     struct service service;
     struct dispatch *dispatch;
-    struct http_server *http;
+    struct http_server *_Atomic http; /* NULL: not yet */
     struct http_server *internal; /* NULL: none */
     struct dev_profile profile;
     struct recovery recovery;
@@ -79,6 +79,17 @@ static void on_watch(void *context, str sink_id, i64 seq, i64 timeout_us)
     }
 }
 
+/* What was sent while this process was frozen must not look new after it (I4). */
+static void on_lease_lost(void *context)
+{
+    struct server *server = context;
+    struct http_server *http = atomic_load(&server->http);
+    log_event(LOG_WARN, "node_lease_lost", LOG_S("data", server->service.data_directory));
+    if (http != NULL) {
+        http_server_drop(http);
+    }
+}
+
 /* ---- start ---- */
 
 MUST_USE static err start_intake(struct server *server, struct error *error)
@@ -104,6 +115,8 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.accepted_context = &server->service;
     options.watch = on_watch;
     options.watch_context = server;
+    options.lease_lost = on_lease_lost;
+    options.lease_lost_context = server;
     TRY(intake_open(server->arena, &options, &server->service.intake, error));
     server->intake_open = true; /* before any other thread of ours asks */
     return OK;
@@ -197,9 +210,10 @@ MUST_USE static err start_http(struct server *server, struct error *error)
         server->arena, &server->service, (i32)config_number(server->config, CONFIG_SERVER_WORKERS),
         (size_t)config_number(server->config, CONFIG_SERVER_QUEUE_MAX), &server->dispatch, error));
     struct http_handlers handlers = dispatch_public(server->dispatch);
+    struct http_server *http = NULL;
     TRY(start_internal(server, error));
-    TRY(http_server_start(server->arena, &options, &handlers, server->service.seam, &server->http,
-                          error));
+    TRY(http_server_start(server->arena, &options, &handlers, server->service.seam, &http, error));
+    atomic_store(&server->http, http);
     return name_public_url(server, error);
 }
 

@@ -257,7 +257,8 @@ err intake_open(struct arena *arena, const struct intake_options *options,
         }
         return result;
     }
-    intake->groups = (struct intake_groups){.options = &intake->options, .waits = intake->waits};
+    intake->groups = (struct intake_groups){
+        .options = &intake->options, .waits = intake->waits, .lease = intake->lease};
     intake->queue = queue_create((size_t)options->queue_max);
     for (i32 i = 0; i < options->workers; i++) {
         int made = pthread_create(&intake->workers[i], NULL, worker_thread, intake);

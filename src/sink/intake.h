@@ -41,6 +41,10 @@ struct intake_options {
      * to seq is pending or planned any more. May be NULL. */
     void (*watch)(void *context, str sink_id, i64 seq, i64 timeout_us);
     void *watch_context;
+    /* The node has lost its lease, and registers again when this returns: connections and what
+     * waits to be accepted are to be gone by then (I4). May block; may be NULL. */
+    void (*lease_lost)(void *context);
+    void *lease_lost_context;
 };
 struct intake_options intake_options_default(void);
 

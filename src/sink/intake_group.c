@@ -6,6 +6,7 @@
 #include "base/metric.h"
 #include "base/planted.h"
 #include "sink/batch.h"
+#include "sink/intake_lease.h"
 #include "sink/intake_line.h"
 
 #define GROUP_BYTES_MAX ((size_t)64 * MIB)
@@ -360,6 +361,9 @@ static void item_answer(const struct intake_group *group, struct intake_send *se
         refuse_reused(send);
         return;
     case ACCEPT_REFUSED:
+        if (item->refusal == ERROR_UNAVAILABLE && group->groups->lease != NULL) {
+            intake_lease_wake(group->groups->lease);
+        }
         intake_send_refuse_code(send, item->refusal == ERROR_SINK_NOT_FOUND ? ERROR_SINK_DELETED
                                                                             : item->refusal);
         return;

@@ -19,9 +19,11 @@ enum {
     INTAKE_GROUP_MAX = 64,             /* sends; the metadata bounds those with rows before */
 };
 
+struct intake_lease;
 struct intake_groups {
     const struct intake_options *options;
     struct intake_waits *waits;
+    struct intake_lease *lease; /* looked at when a batch is refused for now; NULL: none */
 };
 
 /* Takes the send; answers it sooner or later. On a worker: blocks while it drives. */

@@ -12,41 +12,69 @@
 
 struct intake_lease {
     const struct intake_options *options;
-    struct queue *stop; /* nothing comes; closing it ends the pause */
+    struct queue *wakes; /* what comes ends the pause, and so does closing it */
     atomic_bool closing;
     pthread_t thread;
     pthread_mutex_t lock;
     char node_id[ID_SHORT_SIZE];
     instant ledger_time;
     i64 renewed_us; /* monotonic, before the renewal was asked for */
+    bool held;
 };
 
-static void node_id_make(struct intake_lease *lease)
+static void lease_set(struct intake_lease *lease, str node_id, instant ledger_time, i64 asked_us)
 {
-    AUTO_ARENA struct arena *arena = arena_create((size_t)4 * KIB);
-    str id = id_short_make(arena, lease->options->seam, "nod_");
-    assert(id.size == ID_SHORT_SIZE);
-    memcpy(lease->node_id, id.data, ID_SHORT_SIZE);
+    assert(node_id.size == ID_SHORT_SIZE);
+    (void)pthread_mutex_lock(&lease->lock);
+    memmove(lease->node_id, node_id.data, ID_SHORT_SIZE);
+    lease->ledger_time = ledger_time;
+    lease->renewed_us = asked_us;
+    lease->held = true;
+    (void)pthread_mutex_unlock(&lease->lock);
 }
 
+MUST_USE static err lease_register(struct intake_lease *lease, struct error *error)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)4 * KIB);
+    i64 asked_us = seam_monotonic_us(lease->options->seam);
+    instant ledger_time = 0;
+    str node_id = id_short_make(arena, lease->options->seam, "nod_");
+    TRY(ledger_register_node(lease->options->db, node_id, STR("intake"), &ledger_time, error));
+    lease_set(lease, node_id, ledger_time, asked_us);
+    return OK;
+}
+
+/* What waits at the listener or is half read was sent at a time that nobody knows, perhaps longer
+ * ago than ids are remembered: it goes before there is a lease again. */
+static void lease_lose(struct intake_lease *lease)
+{
+    (void)pthread_mutex_lock(&lease->lock);
+    lease->held = false;
+    (void)pthread_mutex_unlock(&lease->lock);
+    if (lease->options->lease_lost != NULL) {
+        lease->options->lease_lost(lease->options->lease_lost_context);
+    }
+}
+
+/* Only this thread writes node_id and renewed_us. */
 MUST_USE static err lease_renew(struct intake_lease *lease, struct error *error)
 {
     i64 asked_us = seam_monotonic_us(lease->options->seam);
-    instant ledger_time = 0;
-    char node_id[ID_SHORT_SIZE];
-    (void)pthread_mutex_lock(&lease->lock);
-    if (asked_us - lease->renewed_us > LEASE_GONE_US) {
-        node_id_make(lease);
+    str node_id = {lease->node_id, ID_SHORT_SIZE};
+    err renewed = CONFLICT;
+    if (lease->held && asked_us - lease->renewed_us <= LEASE_GONE_US) {
+        instant ledger_time = 0;
+        renewed = ledger_renew_node(lease->options->db, node_id, &ledger_time, error);
+        if (renewed == OK) {
+            lease_set(lease, node_id, ledger_time, asked_us);
+        }
     }
-    memcpy(node_id, lease->node_id, sizeof(node_id));
-    (void)pthread_mutex_unlock(&lease->lock);
-    TRY(ledger_renew_node(lease->options->db, (str){node_id, sizeof(node_id)}, STR("intake"),
-                          &ledger_time, error));
-    (void)pthread_mutex_lock(&lease->lock);
-    lease->ledger_time = ledger_time;
-    lease->renewed_us = asked_us;
-    (void)pthread_mutex_unlock(&lease->lock);
-    return OK;
+    if (renewed != CONFLICT) {
+        return renewed;
+    }
+    lease_lose(lease);
+    error_clear(error);
+    return lease_register(lease, error);
 }
 
 static void *lease_thread(void *argument)
@@ -54,8 +82,8 @@ static void *lease_thread(void *argument)
     struct intake_lease *lease = argument;
     i64 pause_us = LEASE_RENEW_US;
     for (;;) {
-        void *nothing = queue_pop(lease->stop, pause_us);
-        assert(nothing == NULL);
+        void *wake = queue_pop(lease->wakes, pause_us);
+        (void)wake;
         if (atomic_load(&lease->closing)) {
             return NULL;
         }
@@ -76,14 +104,12 @@ err intake_lease_open(struct arena *arena, const struct intake_options *options,
         return error_memory(error);
     }
     lease->options = options;
-    lease->renewed_us = seam_monotonic_us(options->seam);
-    lease->stop = queue_create(1);
+    lease->wakes = queue_create(1);
     int made = pthread_mutex_init(&lease->lock, NULL);
     assert(made == 0);
-    node_id_make(lease);
-    err result = lease_renew(lease, error);
+    err result = lease_register(lease, error);
     if (result != OK) {
-        queue_destroy(lease->stop);
+        queue_destroy(lease->wakes);
         return result;
     }
     made = pthread_create(&lease->thread, NULL, lease_thread, lease);
@@ -95,19 +121,28 @@ err intake_lease_open(struct arena *arena, const struct intake_options *options,
 void intake_lease_close(struct intake_lease *lease)
 {
     atomic_store(&lease->closing, true);
-    queue_close(lease->stop);
+    queue_close(lease->wakes);
     (void)pthread_join(lease->thread, NULL);
-    queue_destroy(lease->stop);
+    queue_destroy(lease->wakes);
     (void)pthread_mutex_destroy(&lease->lock);
+}
+
+void intake_lease_wake(struct intake_lease *lease)
+{
+    bool woken = queue_push(lease->wakes, lease);
+    (void)woken; /* one wake is as good as many */
 }
 
 bool intake_lease_begin(struct intake_lease *lease, struct intake_send *send)
 {
     i64 now_us = seam_monotonic_us(lease->options->seam);
     (void)pthread_mutex_lock(&lease->lock);
-    bool held = now_us - lease->renewed_us <= LEASE_GONE_US;
+    bool held = lease->held && now_us - lease->renewed_us <= LEASE_GONE_US;
     memcpy(send->node_id, lease->node_id, sizeof(send->node_id));
     send->began_at = lease->ledger_time;
     (void)pthread_mutex_unlock(&lease->lock);
+    if (!held) {
+        intake_lease_wake(lease);
+    }
     return held;
 }

@@ -106,22 +106,41 @@ struct node_lease {
     instant now;
 };
 
-static err renew_node_body(struct db_tx *tx, void *context, struct error *error)
+static err register_node_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct node_lease *lease = context;
     lease->now = db_now(tx);
     return db_run(tx, error,
                   "INSERT INTO node (id, lease_until, role) VALUES (?1, ?2, ?3) "
-                  "ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, "
-                  "role = excluded.role",
+                  "ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until",
                   DB_T(lease->node_id), DB_N(lease->now + NODE_LEASE_SECONDS * TIME_SECOND_US),
                   DB_T(lease->role));
 }
 
-err ledger_renew_node(const struct db *db, str node_id, str role, instant *out_now,
-                      struct error *error)
+err ledger_register_node(const struct db *db, str node_id, str role, instant *out_now,
+                         struct error *error)
 {
     struct node_lease lease = {.node_id = node_id, .role = role};
+    TRY(db_transact(db, register_node_body, &lease, error));
+    *out_now = lease.now;
+    return OK;
+}
+
+static err renew_node_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct node_lease *lease = context;
+    i64 changes = 0;
+    lease->now = db_now(tx);
+    TRY(sql_change(tx, error, &changes,
+                   "UPDATE node SET lease_until = ?2 WHERE id = ?1 AND lease_until >= ?3",
+                   DB_T(lease->node_id), DB_N(lease->now + NODE_LEASE_SECONDS * TIME_SECOND_US),
+                   DB_N(lease->now)));
+    return changes == 1 ? OK : ledger_lost(error, "the node's lease is gone");
+}
+
+err ledger_renew_node(const struct db *db, str node_id, instant *out_now, struct error *error)
+{
+    struct node_lease lease = {.node_id = node_id};
     TRY(db_transact(db, renew_node_body, &lease, error));
     *out_now = lease.now;
     return OK;

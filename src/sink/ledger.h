@@ -38,8 +38,11 @@ MUST_USE err ledger_installation(const struct db *db, struct arena *arena, str *
 
 /* ---- accepting (step 1.6) ---- */
 
-/* The node's lease, renewed every 10 s, 30 s long. out_now: the ledger's time. */
-MUST_USE err ledger_renew_node(const struct db *db, str node_id, str role, instant *out_now,
+/* A node's lease, 30 s long, under an id that no earlier lease had. out_now: the ledger's time. */
+MUST_USE err ledger_register_node(const struct db *db, str node_id, str role, instant *out_now,
+                                  struct error *error);
+/* 30 s from now on; asked for every 10 s. CONFLICT: it has ended, or a recover dropped it. */
+MUST_USE err ledger_renew_node(const struct db *db, str node_id, instant *out_now,
                                struct error *error);
 
 /* A sink takes no more while this much waits for its rolls. */

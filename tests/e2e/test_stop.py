@@ -1,9 +1,12 @@
 """SIGTERM under load: exit 0, and no send that was accepted loses its answer."""
 from __future__ import annotations
 
+import http.client
+import json
 import signal
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
@@ -73,6 +76,38 @@ def refused_start(server: Server) -> None:
     assert second.returncode == 1, second
     assert "another process uses the directory" in second.stderr, second.stderr
     assert time.monotonic() - began < 10
+
+
+def send_unread(server: Server, sink: dict[str, Any], batch_id: str) -> http.client.HTTPConnection:
+    """A whole request to a process that is frozen: it waits at the listener."""
+    connection = http.client.HTTPConnection(*server.address, timeout=90)
+    connection.request("POST", f"/v1/sinks/{sink['id']}", json.dumps([{"id": "waited", "n": 1}]),
+                       {"Authorization": f"Bearer {sink['send_key']}", "Idempotency-Key": batch_id, "Content-Type": "application/json"})
+    return connection
+
+
+def refused_or_cut(connection: http.client.HTTPConnection) -> bool:
+    try:
+        return connection.getresponse().status == 503
+    except (http.client.HTTPException, ConnectionError):
+        return True
+    finally:
+        connection.close()
+
+
+def test_what_waited_at_a_listener_longer_than_the_lease_is_not_taken(own_server: Server) -> None:
+    server = own_server.start()
+    server.make_table("demo.frozen", COLUMNS)
+    sink = server.make_sink("demo.frozen", "frozen_in")
+    server.signal(signal.SIGSTOP)
+    waiting = [send_unread(server, sink, f"waited-{number}") for number in range(20)]
+    time.sleep(31)
+    server.signal(signal.SIGCONT)
+    assert all(refused_or_cut(connection) for connection in waiting)
+    answer = server.send(sink, "later", [{"id": "later", "n": 1}])
+    assert answer.status in (202, 503), answer
+    listed = {batch["batch_id"] for batch in server.call("GET", f"/v1/sinks/{sink['id']}/batches").json["batches"]}
+    assert listed <= {"later"}
 
 
 @pytest.mark.parametrize("seconds", [1, 31] + ([10, 40, 90] if ALL else []))

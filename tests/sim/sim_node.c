@@ -33,13 +33,18 @@ static void lease_renew(struct sim_node *node)
     AUTO_ARENA struct arena *arena = arena_create((size_t)8 * KIB);
     struct sim_process *process = node->process;
     i64 asked_us = seam_monotonic_us(&process->seam);
-    if (node->renewed_us == 0 || asked_us - node->renewed_us > GONE_US) {
-        str id = id_short_make(arena, &process->seam, "nod_");
-        memcpy(node->node_id, id.data, ID_SHORT_SIZE);
-    }
     instant ledger_time = 0;
     str id = str_copy(arena, (str){node->node_id, ID_SHORT_SIZE});
-    if (ledger_renew_node(&process->db, id, STR("intake"), &ledger_time, NULL) == OK) {
+    err renewed = CONFLICT;
+    if (node->renewed_us != 0 && asked_us - node->renewed_us <= GONE_US) {
+        renewed = ledger_renew_node(&process->db, id, &ledger_time, NULL);
+    }
+    if (renewed == CONFLICT) {
+        id = id_short_make(arena, &process->seam, "nod_");
+        renewed = ledger_register_node(&process->db, id, STR("intake"), &ledger_time, NULL);
+    }
+    if (renewed == OK) {
+        memcpy(node->node_id, id.data, ID_SHORT_SIZE);
         node->ledger_time = ledger_time;
         node->renewed_us = asked_us;
     }

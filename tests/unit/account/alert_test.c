@@ -29,7 +29,7 @@ static enum ledger_accept_outcome send(struct fixture *fixture, str batch_id)
     struct error error = {0};
     instant now = 0;
     str node = STR("nod_000000000001");
-    assert_int_equal(ledger_renew_node(&fixture->db, node, STR("all"), &now, &error), OK);
+    assert_int_equal(ledger_register_node(&fixture->db, node, STR("all"), &now, &error), OK);
     struct ledger_accept item = {
         .batch_id = batch_id,
         .uid = id_uid_make(&fixture->seam),

@@ -42,6 +42,7 @@ struct app {
     atomic_int completes;
     atomic_int gones;
     atomic_llong body_bytes;
+    bool hold_gone; /* under the lock: `gone` does not return */
 };
 
 static inline enum http_body_choice app_answer(struct http_request *request, int status, str body)
@@ -120,6 +121,19 @@ static inline void app_gone(void *context, struct http_request *request)
     struct app *app = context;
     (void)request;
     app_count(app, &app->gones);
+    pthread_mutex_lock(&app->lock);
+    while (app->hold_gone) {
+        pthread_cond_wait(&app->changed, &app->lock);
+    }
+    pthread_mutex_unlock(&app->lock);
+}
+
+static inline void app_hold_gone(struct app *app, bool hold)
+{
+    pthread_mutex_lock(&app->lock);
+    app->hold_gone = hold;
+    pthread_cond_broadcast(&app->changed);
+    pthread_mutex_unlock(&app->lock);
 }
 
 static inline struct app *app_create(void)

@@ -21,6 +21,7 @@
 struct fixture {
     struct arena *arena;
     char directory[64];
+    struct seam seam;
     struct db db;
     struct warehouses *warehouses;
     const struct warehouse *warehouse;
@@ -37,11 +38,21 @@ static void must(struct fixture *f, err result)
     }
 }
 
+static _Atomic i64 clock_ahead_us;
+
+static i64 moved_monotonic_us(void *self)
+{
+    (void)self;
+    return seam_monotonic_us(seam_system()) + atomic_load(&clock_ahead_us);
+}
+
 static void start(struct fixture *f)
 {
+    f->seam = *seam_system();
+    f->seam.monotonic_us = moved_monotonic_us;
     const struct roller_options options = {
         .db = &f->db,
-        .seam = seam_system(),
+        .seam = &f->seam,
         .warehouses = f->warehouses,
         .installation_id = f->installation,
         .node_id = STR("node"),
@@ -130,7 +141,7 @@ static void send_batch(struct fixture *f, const char *sink_id, const char *batch
 {
     const struct seam *seam = seam_system();
     str body = str_from(body_text);
-    must(f, ledger_renew_node(&f->db, STR("intake"), STR("all"), &f->ledger_now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("intake"), STR("all"), &f->ledger_now, &f->error));
     struct ledger_accept item = {
         .batch_id = str_from(batch_id),
         .uid = id_uid_make(seam),
@@ -322,6 +333,36 @@ static void a_start_settles_what_was_left(void **state)
     assert_int_equal(look(f, "snk_a").waiting_rows, 1);
 }
 
+static err read_running(struct db_tx *tx, void *context, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * KIB);
+    struct db_rows rows = {0};
+    TRY(db_query(tx, arena, "SELECT running_us FROM installation", NULL, 0, &rows, error));
+    *(i64 *)context = db_number(&rows, 0, 0);
+    return OK;
+}
+
+/* Eight days pass between two looks of the tick: it was frozen, and ids are forgotten by the time
+ * that it ran (I4, I19). */
+static void a_frozen_process_did_not_run(void **state)
+{
+    struct fixture *f = *state;
+    instant asked_at = 0;
+    bool settled = false;
+    i64 running_us = 0;
+    send_batch(f, "snk_a", "one", "{\"x\":1}");
+    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
+    i64 end_us = seam_monotonic_us(seam_system()) + WAIT_US;
+    atomic_store(&clock_ahead_us, 8 * TIME_DAY_US);
+    while (running_us == 0) {
+        roller_wake(f->roller, STR("snk_a"));
+        must(f, db_read(&f->db, read_running, &running_us, &f->error));
+        assert_true(seam_monotonic_us(seam_system()) < end_us);
+    }
+    atomic_store(&clock_ahead_us, 0);
+    assert_true(running_us <= 300 * TIME_SECOND_US);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -335,6 +376,7 @@ int main(void)
         TEST(a_sink_is_deleted_while_the_roller_runs),
         TEST(a_stop_answers_those_who_wait),
         TEST(a_start_settles_what_was_left),
+        TEST(a_frozen_process_did_not_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

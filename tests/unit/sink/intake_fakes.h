@@ -150,4 +150,10 @@ static i64 moved_monotonic_us(void *self)
     return seam_monotonic_us(seam_system()) + atomic_load(&clock_ahead_us);
 }
 
+static instant moved_now(void *self)
+{
+    (void)self;
+    return seam_now(seam_system()) + atomic_load(&clock_ahead_us);
+}
+
 #endif

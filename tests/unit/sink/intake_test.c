@@ -10,11 +10,13 @@
 #include "base/queue.h"
 #include "sink/batch.h"
 #include "sink/intake.h"
+#include "sink/ledger_recover.h"
 
 #include "intake_fakes.h"
 
 #include <ftw.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,10 @@ struct fixture {
     str key;
     str other_key;
     atomic_int told; /* calls of `accepted` */
+    pthread_mutex_t lost_lock;
+    pthread_cond_t lost_changed;
+    int losses; /* calls of `lease_lost` */
+    bool lost_held;
 };
 
 static struct fixture f;
@@ -45,6 +51,35 @@ static void accepted(void *context, str sink_id)
 {
     assert_true(str_equal(sink_id, SINK));
     atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void lease_lost(void *context)
+{
+    (void)context;
+    (void)pthread_mutex_lock(&f.lost_lock);
+    f.losses++;
+    (void)pthread_cond_broadcast(&f.lost_changed);
+    while (f.lost_held) {
+        (void)pthread_cond_wait(&f.lost_changed, &f.lost_lock);
+    }
+    (void)pthread_mutex_unlock(&f.lost_lock);
+}
+
+static void hold_losses(bool held)
+{
+    (void)pthread_mutex_lock(&f.lost_lock);
+    f.lost_held = held;
+    (void)pthread_cond_broadcast(&f.lost_changed);
+    (void)pthread_mutex_unlock(&f.lost_lock);
+}
+
+static void await_loss(void)
+{
+    (void)pthread_mutex_lock(&f.lost_lock);
+    while (f.losses == 0) {
+        (void)pthread_cond_wait(&f.lost_changed, &f.lost_lock);
+    }
+    (void)pthread_mutex_unlock(&f.lost_lock);
 }
 
 static void make_sink(str id, const char *name, const char *idempotency, str *out_key)
@@ -89,6 +124,7 @@ static int set_up(void **state)
     (void)state;
     f = (struct fixture){.arena = arena_create((size_t)256 * MIB), .seam = *seam_system()};
     f.seam.monotonic_us = moved_monotonic_us;
+    f.seam.now = moved_now;
     atomic_store(&clock_ahead_us, 0);
     (void)snprintf(f.directory, sizeof(f.directory), "/tmp/lhbox-intake-XXXXXX");
     assert_non_null(mkdtemp(f.directory));
@@ -104,6 +140,9 @@ static int set_up(void **state)
     options.warehouses = f.warehouses;
     options.accepted = accepted;
     options.accepted_context = &f.told;
+    options.lease_lost = lease_lost;
+    (void)pthread_mutex_init(&f.lost_lock, NULL);
+    (void)pthread_cond_init(&f.lost_changed, NULL);
     struct error error = {0};
     if (intake_open(f.arena, &options, &f.intake, &error) != OK) {
         fail_msg("%s", error.message);
@@ -123,6 +162,7 @@ static int tear_down(void **state)
 {
     (void)state;
     gate_set(&f.gate, false);
+    hold_losses(false);
     intake_close(f.intake);
     warehouses_close(f.warehouses);
     db_close(&f.db);
@@ -581,6 +621,79 @@ static void a_node_without_its_lease_takes_nothing(void **state)
     assert_not_begun(request, BUSY, ERROR_UNAVAILABLE);
 }
 
+static err try_begin(struct intake_send **out_send, struct answer *answer)
+{
+    struct intake_sink *sink = NULL;
+    *answer = (struct answer){.done = queue_create(1), .arena = arena_create((size_t)4 * MIB)};
+    const struct intake_request request = {
+        .batch_id = STR("late"), .content_length = 4, .answered = answered, .context = answer};
+    assert_int_equal(
+        intake_authenticate(f.intake, SINK, bearer(f.key), STR("1.1.1.1"), &sink, NULL), OK);
+    err begun = intake_begin(f.intake, sink, &request, out_send, NULL);
+    if (begun != OK) {
+        queue_destroy(answer->done);
+        forget(answer);
+    }
+    return begun;
+}
+
+/* Until the node has registered again; it is asked to by the refusals themselves. */
+static void begin_again(struct intake_send **out_send, struct answer *answer)
+{
+    i64 end_us = seam_monotonic_us(seam_system()) + 5 * TIME_SECOND_US;
+    while (try_begin(out_send, answer) != OK) {
+        assert_true(seam_monotonic_us(seam_system()) < end_us);
+        (void)sched_yield();
+    }
+}
+
+/* I4: what was open is closed first, and what it still brings is refused. */
+static void a_lost_lease_is_told_before_the_node_registers_again(void **state)
+{
+    (void)state;
+    struct intake_send *old = NULL;
+    struct intake_send *send = NULL;
+    struct answer old_answer;
+    struct answer answer;
+    assert_int_equal(try_begin(&old, &old_answer), OK);
+    hold_losses(true);
+    atomic_store(&clock_ahead_us, 31 * TIME_SECOND_US);
+    assert_int_equal(try_begin(&send, &answer), BUSY);
+    await_loss();
+    assert_int_equal(try_begin(&send, &answer), BUSY);
+    hold_losses(false);
+    begin_again(&send, &answer);
+    assert_int_equal(f.losses, 1);
+    assert_int_equal(intake_send_body(old, STR("[{}]"), NULL), OK);
+    intake_send_complete(old);
+    finish(&old_answer);
+    assert_int_equal(old_answer.code, ERROR_UNAVAILABLE);
+    assert_no_row("late");
+    assert_int_equal(intake_send_body(send, STR("[{}]"), NULL), OK);
+    intake_send_complete(send);
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    forget(&old_answer);
+    forget(&answer);
+}
+
+/* A recover of some sink drops all registrations; the others' senders don't wait for it. */
+static void a_dropped_registration_is_renewed_at_once(void **state)
+{
+    (void)state;
+    struct intake_send *send = NULL;
+    struct answer answer;
+    assert_int_equal(ledger_begin_recover(&f.db, STR("snk_00000000000f"), NULL), OK);
+    assert_refused("a", "[{}]", ERROR_UNAVAILABLE);
+    await_loss();
+    begin_again(&send, &answer);
+    assert_int_equal(intake_send_body(send, STR("[{}]"), NULL), OK);
+    intake_send_complete(send);
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    forget(&answer);
+}
+
 static void a_dropped_send_leaves_nothing(void **state)
 {
     (void)state;
@@ -760,6 +873,8 @@ int main(void)
         TEST(a_sink_deleted_meanwhile_answers_410_and_keeps_nothing),
         TEST(the_head_alone_is_enough_to_refuse),
         TEST(a_node_without_its_lease_takes_nothing),
+        TEST(a_lost_lease_is_told_before_the_node_registers_again),
+        TEST(a_dropped_registration_is_renewed_at_once),
         TEST(a_dropped_send_leaves_nothing),
         TEST(keys_are_good_for_their_own_sink_only),
         TEST(refused_keys_slow_an_address_down_but_never_a_good_key),

@@ -1,5 +1,7 @@
 #include "roll_fixture.h"
 
+#include "sink/ledger_recover.h"
+
 static int open_any(void **state)
 {
     *state = fixture_open();
@@ -107,7 +109,7 @@ static void two_sends_of_one_id_in_one_group_are_one_batch(void **state)
         describe_batch(f, "a", STR("{\"x\":1}")),
     };
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, items, 2, &f->error));
     assert_int_equal(items[0].outcome, ACCEPT_NEW);
     assert_int_equal(items[1].outcome, ACCEPT_DUPLICATE);
@@ -141,7 +143,7 @@ static void a_node_without_a_lease_accepts_nothing(void **state)
     struct ledger_accept item = describe_batch(f, "a", STR("{\"x\":1}"));
     assert_refused(f, item, ERROR_UNAVAILABLE);
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     assert_int_equal(now, f->now);
     f->now += 31 * TIME_SECOND_US;
     assert_refused(f, item, ERROR_UNAVAILABLE);
@@ -157,7 +159,7 @@ static void a_request_older_than_half_an_hour_is_refused(void **state)
     assert_int_equal(just.outcome, ACCEPT_NEW);
     f->now += 1;
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     assert_refused(f, late, ERROR_UNAVAILABLE);
 }
 
@@ -166,7 +168,7 @@ static void void_uids_and_quarantined_ids_are_refused(void **state)
 {
     struct roll_fixture *f = *state;
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     struct ledger_accept item = describe_batch(f, "a", STR("{\"x\":1}"));
     str sql = str_format(f->arena, "INSERT INTO void_uid (uid, at) VALUES ('%.*s', 0)",
                          STR_ARG(id_uid_str(&item.uid)));
@@ -199,7 +201,7 @@ static void an_unknown_sink_accepts_nothing(void **state)
 {
     struct roll_fixture *f = *state;
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     struct ledger_accept item = describe_batch(f, "a", STR("{\"x\":1}"));
     must(f, ledger_accept(&f->db, f->arena, STR("node"), STR("snk_no"), &item, 1, &f->error));
     assert_int_equal(item.outcome, ACCEPT_REFUSED);
@@ -627,7 +629,7 @@ static void a_group_object_goes_with_the_last_of_its_batches(void **state)
     items[1].offset = 7;
     must(f, store_put(&f->store, items[0].object_key, body, NULL, &f->error));
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, items, 2, &f->error));
     char sql[] = "UPDATE sink SET roll_bytes = 1"; /* one batch a plan */
     run_sql(f, sql);
@@ -640,6 +642,24 @@ static void a_group_object_goes_with_the_last_of_its_batches(void **state)
     assert_int_equal(deleted, 1);
     assert_int_equal(table_rows(f), 2);
     assert_books(f);
+}
+
+/* ---- node leases (I4) ---- */
+
+static void a_lease_that_ended_or_was_dropped_is_not_renewed(void **state)
+{
+    struct roll_fixture *f = *state;
+    instant now = 0;
+    assert_int_equal(ledger_renew_node(&f->db, STR("nod_new"), &now, NULL), CONFLICT);
+    must(f, ledger_register_node(&f->db, STR("nod_new"), STR("intake"), &now, &f->error));
+    f->now += 30 * TIME_SECOND_US;
+    must(f, ledger_renew_node(&f->db, STR("nod_new"), &now, &f->error));
+    assert_int_equal(now, f->now);
+    f->now += 31 * TIME_SECOND_US;
+    assert_int_equal(ledger_renew_node(&f->db, STR("nod_new"), &now, NULL), CONFLICT);
+    must(f, ledger_register_node(&f->db, STR("nod_other"), STR("intake"), &now, &f->error));
+    must(f, ledger_begin_recover(&f->db, STR("snk_none"), &f->error));
+    assert_int_equal(ledger_renew_node(&f->db, STR("nod_other"), &now, NULL), CONFLICT);
 }
 
 /* ---- age (I19) ---- */
@@ -775,6 +795,7 @@ int main(void)
         TEST(a_finish_that_does_not_fit_the_plan_changes_nothing),
         TEST(misses_count_when_they_are_ten_seconds_apart),
         TEST(a_group_object_goes_with_the_last_of_its_batches),
+        TEST(a_lease_that_ended_or_was_dropped_is_not_renewed),
         TEST(age_counts_by_running_time_too),
         TEST(a_clock_that_jumps_ahead_makes_nothing_old),
         TEST(a_clock_that_jumps_back_makes_nothing_old),

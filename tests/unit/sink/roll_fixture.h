@@ -530,7 +530,7 @@ static inline struct ledger_accept describe_batch(struct roll_fixture *f, const 
 static inline void accept_item(struct roll_fixture *f, struct ledger_accept *item)
 {
     instant now = 0;
-    must(f, ledger_renew_node(&f->db, STR("node"), STR("all"), &now, &f->error));
+    must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, item, 1, &f->error));
 }
 
