@@ -220,7 +220,7 @@ struct http_server {
     pthread_cond_t drop_done;
     atomic_int drops; /* how often all connections were to be closed */
     atomic_int mode;  /* enum http_mode */
-    char apart[64];  /* what follows is written for each request, what stands before only read */
+    char apart[64];   /* what follows is written for each request, what stands before only read */
     atomic_llong active;
     atomic_llong connections;
     atomic_llong bodies_bytes;

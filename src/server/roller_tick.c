@@ -1,13 +1,15 @@
 #include "base/log.h"
 #include "server/roller_private.h"
+#include "sink/sweep.h"
 
 /* The tick: which sink is due now, and until when may it sleep. */
 
 enum { TICK_SECONDS = 10, RUNNING_SECONDS = 60, PAGE = 100, ID_ROOM = ROLLER_ID_MAX };
 /* Of a longer time since the last count, more was spent frozen than running. */
 #define RUNNING_COUNTED_MAX_US (5 * RUNNING_SECONDS * TIME_SECOND_US)
-#define LOOK_APART_US   ((i64)50 * 1000) /* of one sink that is touched again and again */
-#define LEDGER_AGAIN_US TIME_SECOND_US
+#define LOOK_APART_US          ((i64)50 * 1000) /* of one sink that is touched again and again */
+#define LEDGER_AGAIN_US        TIME_SECOND_US
+#define HOUR_US                (3600 * TIME_SECOND_US)
 
 struct tick {
     struct roller *roller;
@@ -15,6 +17,7 @@ struct tick {
     i64 all_at;      /* when all sinks are looked at next */
     i64 running_at;  /* when running time is counted next */
     i64 running_was; /* when it was counted last */
+    i64 deleted_at;  /* when deleted sinks are looked at next */
 };
 
 /* ---- one sink ---- */
@@ -94,7 +97,13 @@ static void look_at_one(struct tick *tick, str sink_id)
 
 /* ---- all sinks ---- */
 
-static void look_at_all(struct tick *tick)
+/* A deleted sink is looked at until its folder is empty. */
+static bool is_over(const struct ledger_sink *sink)
+{
+    return sink->state == SINK_DELETED && sink->deleted_at < sink->now - SWEEP_DELETED_US;
+}
+
+static void look_at_all(struct tick *tick, bool deleted_too)
 {
     char last[ID_ROOM];
     str after = STR("");
@@ -104,13 +113,15 @@ static void look_at_all(struct tick *tick)
         struct error told = {0};
         arena_reset(tick->arena);
         err listed = ledger_list_sinks(tick->roller->options.db, tick->arena, STR(""), STR(""),
-                                       false, after, PAGE, &sinks, &count, &told);
+                                       deleted_too, after, PAGE, &sinks, &count, &told);
         if (listed != OK) {
             log_error("sinks_not_listed", listed, &told, STR(""));
             return;
         }
         for (size_t i = 0; i < count; i++) {
-            apply(tick, &sinks[i]);
+            if (!is_over(&sinks[i])) {
+                apply(tick, &sinks[i]);
+            }
         }
         if (count > 0 && sinks[count - 1].id.size <= sizeof(last)) {
             memcpy(last, sinks[count - 1].id.data, sinks[count - 1].id.size);
@@ -140,7 +151,7 @@ static void hand_out_sweeps(struct roller *roller, i64 now)
         if (entry->busy || entry->warehouse == NULL) {
             continue;
         }
-        bool hourly = now - entry->swept_at >= 3600 * TIME_SECOND_US;
+        bool hourly = now - entry->swept_at >= HOUR_US;
         if (entry->wants_sweep || hourly) {
             /* The worker may already be at it when this returns: what it reads comes first. */
             entry->wants_sweep = false;
@@ -191,7 +202,9 @@ static void regular(struct tick *tick, i64 now)
         tick->running_at = now + RUNNING_SECONDS * TIME_SECOND_US;
     }
     if (now >= tick->all_at) {
-        look_at_all(tick);
+        bool hourly = now >= tick->deleted_at;
+        look_at_all(tick, hourly);
+        tick->deleted_at = hourly ? now + HOUR_US : tick->deleted_at;
         hand_out_sweeps(tick->roller, now);
         tick->all_at = now + TICK_SECONDS * TIME_SECOND_US;
     }

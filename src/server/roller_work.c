@@ -119,6 +119,9 @@ static void sweep(struct roller *roller, struct roller_entry *entry)
         try_sweep("plans_not_swept", sweep_plan_objects(&env, entry->id, &deleted, &told), &told,
                   entry->id);
         error_clear(&told);
+        try_sweep("settings_not_swept", sweep_settings(&env, entry->id, &deleted, &told), &told,
+                  entry->id);
+        error_clear(&told);
         try_sweep("held_not_looked_at", sweep_held(&env, entry->id, &told), &told, entry->id);
         error_clear(&told);
         struct orphan_report orphans = {0};

@@ -28,7 +28,7 @@ struct server {
     struct service service;
     struct dispatch *dispatch;
     struct http_server *_Atomic http; /* NULL: not yet */
-    struct http_server *internal; /* NULL: none */
+    struct http_server *internal;     /* NULL: none */
     struct dev_profile profile;
     struct recovery recovery;
     pthread_mutex_t watch_lock; /* guards intake_open: the roller answers from its own threads */

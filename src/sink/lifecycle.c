@@ -225,7 +225,7 @@ err lifecycle_docs_hint(struct arena *arena, str full_name, const struct metadat
 /* ---- the settings object ---- */
 
 /* The transaction surely did not happen: its settings object tells of a sink that never was. A
- * remove that fails leaves an object that nobody reads. */
+ * remove that fails leaves one that says creating, which nobody believes. */
 static void remove_settings(const struct warehouse *warehouse, str key)
 {
     struct error ignored = {0};
@@ -323,7 +323,7 @@ err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
     TRY(lifecycle_docs_hint(arena, full, table.metadata, &created.docs_hint, error));
     str settings = {0};
     TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id, &sink,
-                       SINK_ACTIVE, &settings, error));
+                       SETTINGS_CREATING, &settings, error));
     CRASH_POINT(sink_settings_written);
     err inserted = ledger_insert_sink(lifecycle->db, &sink, error);
     CRASH_POINT(sink_inserted);
@@ -331,6 +331,9 @@ err lifecycle_create(const struct lifecycle *lifecycle, struct arena *arena,
         remove_settings(warehouse, settings);
     }
     TRY(inserted);
+    /* Before anybody learns the key: an older copy of the ledger gets the sink from here. */
+    TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id, &sink,
+                       SETTINGS_ACTIVE, NULL, error));
     created.sink_id = sink.id;
     *out_created = created;
     return OK;
@@ -385,7 +388,7 @@ err lifecycle_patch(const struct lifecycle *lifecycle, struct arena *arena,
                    patch->unknown_fields != NULL || patch->idempotency != NULL;
     if (changes) {
         TRY(settings_write(&warehouse->files, lifecycle->seam, arena, lifecycle->installation_id,
-                           &changed, SINK_ACTIVE, NULL, error));
+                           &changed, SETTINGS_ACTIVE, NULL, error));
         TRY(ledger_patch_sink(lifecycle->db, sink->id, patch, error));
     }
     return sink->state == SINK_DISABLED ? ledger_resume_sink(lifecycle->db, sink->id, error) : OK;

@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "sink/restore_steps.h"
 #include "sink/settings.h"
+#include "sink/sweep.h"
 #include "table/catalog_restore.h"
 
 /* All sinks of a warehouse: first what the settings objects say of sinks, then each sink's recover.
@@ -41,6 +42,13 @@ static err restore_table(const struct roll_env *env, const struct ledger_sink *s
     return catalog_restore_table(local, env->warehouse->tables_uri, name, sink->table_uuid, error);
 }
 
+/* What is left of a creation that was cut off goes when it is old. */
+static err remove_unmade(const struct roll_env *env, str sink_id, struct error *error)
+{
+    i64 deleted = 0;
+    return sweep_settings(env, sink_id, &deleted, error);
+}
+
 static err restore_settings(const struct roll_env *env, struct arena *arena, str sink_id,
                             struct restore_sink *out_sink, bool *out_told, struct error *error)
 {
@@ -50,7 +58,8 @@ static err restore_settings(const struct roll_env *env, struct arena *arena, str
     err read = settings_read(&env->warehouse->files, arena, env->installation_id, sink_id, &sink,
                              &told);
     if (read == NOT_FOUND) {
-        return OK; /* nothing is known but its objects: a person decides */
+        /* Its creation never ended, or nothing is known but its objects: a person decides. */
+        return remove_unmade(env, sink_id, error);
     }
     if (read == OK && sink.state != SINK_DELETED) {
         read = restore_table(env, &sink, &told);

@@ -8,22 +8,18 @@ enum { SETTINGS_PAGE = 500, SETTINGS_BYTES_MAX = 64 * 1024, SETTINGS_SINKS_MAX =
 
 /* ---- writing ---- */
 
-static const char *state_name(enum sink_state state)
-{
-    switch (state) {
-    case SINK_ACTIVE:
-    case SINK_DISABLED:
-        return "active";
-    case SINK_DELETING:
-        return "deleting";
-    case SINK_DELETED:
-        return "deleted";
-    }
-    return "active";
-}
+static const struct {
+    const char *name;
+    enum sink_state sink; /* what it makes of a sink in the ledger */
+} STATES[] = {
+    [SETTINGS_CREATING] = {"creating", SINK_ACTIVE},
+    [SETTINGS_ACTIVE] = {"active", SINK_ACTIVE},
+    [SETTINGS_DELETING] = {"deleting", SINK_DELETING},
+    [SETTINGS_DELETED] = {"deleted", SINK_DELETED},
+};
 
 static void print_texts(buf *text, str installation_id, const struct ledger_sink *sink,
-                        enum sink_state state, str key_hash)
+                        enum settings_state state, str key_hash)
 {
     const struct {
         const char *name;
@@ -31,7 +27,7 @@ static void print_texts(buf *text, str installation_id, const struct ledger_sink
     } members[] = {
         {"installation", installation_id},
         {"sink_id", sink->id},
-        {"state", str_from(state_name(state))},
+        {"state", str_from(STATES[state].name)},
         {"name", sink->name},
         {"project", sink->project},
         {"warehouse", sink->warehouse},
@@ -52,7 +48,7 @@ static void print_texts(buf *text, str installation_id, const struct ledger_sink
 }
 
 err settings_write(const struct store *store, const struct seam *seam, struct arena *arena,
-                   str installation_id, const struct ledger_sink *sink, enum sink_state state,
+                   str installation_id, const struct ledger_sink *sink, enum settings_state state,
                    str *out_key, struct error *error)
 {
     buf text = buf_create(arena, KIB, SETTINGS_BYTES_MAX);
@@ -112,12 +108,11 @@ static bool hash_of(str text, u8 out[32])
     return text.size == 64;
 }
 
-static bool parse_state(str name, enum sink_state *out_state)
+static bool parse_state(str name, enum settings_state *out_state)
 {
-    static const enum sink_state states[] = {SINK_ACTIVE, SINK_DELETING, SINK_DELETED};
-    for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
-        if (str_equal(name, str_from(state_name(states[i])))) {
-            *out_state = states[i];
+    for (size_t i = 0; i < ARRAY_COUNT(STATES); i++) {
+        if (str_equal(name, str_from(STATES[i].name))) {
+            *out_state = (enum settings_state)i;
             return true;
         }
     }
@@ -125,7 +120,7 @@ static bool parse_state(str name, enum sink_state *out_state)
 }
 
 static bool parse_document(struct arena *arena, const json_t *document, str installation_id,
-                           struct ledger_sink *out_sink)
+                           struct ledger_sink *out_sink, enum settings_state *out_state)
 {
     struct ledger_sink sink = {
         .id = text_of(arena, document, "sink_id"),
@@ -156,18 +151,19 @@ static bool parse_document(struct arena *arena, const json_t *document, str inst
     bool good = str_equal(text_of(arena, document, "installation"), installation_id) &&
                 number_of(document, "format") == 1 && sink.config_version > 0 &&
                 hash_of(text_of(arena, document, "send_key_sha256"), sink.send_key_sha256.bytes) &&
-                parse_state(text_of(arena, document, "state"), &sink.state);
+                parse_state(text_of(arena, document, "state"), out_state);
     *out_sink = sink;
     return good;
 }
 
 static err read_one(const struct store *store, struct arena *arena, str installation_id, str key,
-                    struct ledger_sink *out_sink, struct error *error)
+                    struct ledger_sink *out_sink, enum settings_state *out_state,
+                    struct error *error)
 {
     struct store_object object = {0};
     TRY(store_get(store, arena, key, &object, error));
     json_t *document = json_loadb(object.body.data, object.body.size, 0, NULL);
-    bool good = parse_document(arena, document, installation_id, out_sink);
+    bool good = parse_document(arena, document, installation_id, out_sink, out_state);
     json_decref(document);
     if (!good) {
         return error_set(error, CORRUPT, ERROR_INTERNAL,
@@ -180,7 +176,7 @@ err settings_read(const struct store *store, struct arena *arena, str installati
                   struct ledger_sink *out_sink, struct error *error)
 {
     struct ledger_sink best = {0};
-    enum sink_state latest = SINK_ACTIVE;
+    enum settings_state latest = SETTINGS_CREATING;
     str prefix = str_format(arena, "_sink/%.*s/sink/", STR_ARG(sink_id));
     str after = STR("");
     bool more = prefix.data != NULL;
@@ -189,18 +185,19 @@ err settings_read(const struct store *store, struct arena *arena, str installati
         TRY(store_list(store, arena, prefix, after, SETTINGS_PAGE, &list, error));
         for (size_t i = 0; i < list.count; i++) {
             struct ledger_sink sink = {0};
-            TRY(read_one(store, arena, installation_id, list.objects[i].key, &sink, error));
-            latest = sink.state > latest ? sink.state : latest;
+            enum settings_state state = SETTINGS_CREATING;
+            TRY(read_one(store, arena, installation_id, list.objects[i].key, &sink, &state, error));
+            latest = state > latest ? state : latest;
             best = sink.config_version > best.config_version ? sink : best;
         }
         more = list.more && list.count > 0;
         after = more ? list.objects[list.count - 1].key : after;
     }
-    if (best.config_version == 0 || !str_equal(best.id, sink_id)) {
+    if (latest == SETTINGS_CREATING || !str_equal(best.id, sink_id)) {
         return error_set(error, NOT_FOUND, ERROR_SINK_NOT_FOUND, "sink %.*s has no settings object",
                          STR_ARG(sink_id));
     }
-    best.state = latest;
+    best.state = STATES[latest].sink;
     *out_sink = best;
     return OK;
 }

@@ -149,7 +149,7 @@ static err take_lease(struct roll *roll, struct error *error)
 
 /* The store knows before the ledger does: an older copy of the ledger learns it from there (O14).
  */
-static err write_state(const struct roll_env *env, str sink_id, enum sink_state state,
+static err write_state(const struct roll_env *env, str sink_id, enum settings_state state,
                        struct error *error)
 {
     struct arena *arena AUTO_ARENA = arena_create((size_t)MIB);
@@ -171,7 +171,7 @@ err sink_delete_begin(const struct roll_env *env, str sink_id, struct error *err
     }
     bool begins = sink.state == SINK_ACTIVE || sink.state == SINK_DISABLED;
     if (begins && !sink.recovering) {
-        TRY(write_state(env, sink.id, SINK_DELETING, error));
+        TRY(write_state(env, sink.id, SETTINGS_DELETING, error));
         CRASH_POINT(deleting_written);
     }
     return ledger_begin_delete(env->db, sink_id, error);
@@ -181,7 +181,7 @@ static err delete_under_lease(struct roll *roll, i64 *out_discarded_batches, str
 {
     TRY(fence_table(roll, error));
     CRASH_POINT(last_fence_landed);
-    TRY(write_state(roll->env, roll->sink.id, SINK_DELETED, error));
+    TRY(write_state(roll->env, roll->sink.id, SETTINGS_DELETED, error));
     CRASH_POINT(deleted_written);
     TRY(ledger_end_delete(roll->env->db, roll->sink.id, out_discarded_batches, error));
     CRASH_POINT(sink_deleted);

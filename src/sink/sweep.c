@@ -111,6 +111,22 @@ err sweep_plan_objects(const struct roll_env *env, str sink_id, i64 *out_deleted
     return sweep_folder(env, sink_id, "plans", SWEEP_PLANS_US, out_deleted, error);
 }
 
+err sweep_settings(const struct roll_env *env, str sink_id, i64 *out_deleted, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)MIB);
+    struct ledger_sink sink = {0};
+    struct error told = {0};
+    *out_deleted = 0;
+    err found = ledger_find_sink(env->db, arena, STR(""), sink_id, &sink, &told);
+    if (found != OK && found != NOT_FOUND) {
+        return error_set(error, found, told.code, "%s", told.message);
+    }
+    if (found == OK && sink.state != SINK_DELETED) {
+        return OK;
+    }
+    return sweep_folder(env, sink_id, "sink", SWEEP_PLANS_US, out_deleted, error);
+}
+
 /* ---- rows ---- */
 
 err sweep_rows(const struct db *db, struct error *error)

@@ -12,6 +12,8 @@
 #define SWEEP_REJECTS_US (7 * TIME_DAY_US)
 #define SWEEP_BATCHES_US (7 * TIME_DAY_US)
 #define SWEEP_PLANS_US   (35 * TIME_DAY_US)
+/* So long after its delete a sink's folder is looked at: by then everything in it is old enough. */
+#define SWEEP_DELETED_US (42 * TIME_DAY_US)
 
 /* Doomed objects of the warehouse, until none is left or a whole page failed. */
 MUST_USE err sweep_objects(const struct roll_env *env, i64 *out_deleted, struct error *error);
@@ -21,6 +23,10 @@ MUST_USE err sweep_rejects(const struct roll_env *env, str sink_id, i64 *out_del
 /* `_sink/<sink>/plans/` of plans that no batch row names any more. */
 MUST_USE err sweep_plan_objects(const struct roll_env *env, str sink_id, i64 *out_deleted,
                                 struct error *error);
+/* `_sink/<sink>/sink/`: settings objects older than 35 days of a sink that is deleted or that the
+ * ledger does not know. A sink that lives keeps all of them. */
+MUST_USE err sweep_settings(const struct roll_env *env, str sink_id, i64 *out_deleted,
+                            struct error *error);
 /* Batch rows and plans of the whole ledger. */
 MUST_USE err sweep_rows(const struct db *db, struct error *error);
 /* Held batches of one sink whose last look is an hour old: those that verify now are pending again.

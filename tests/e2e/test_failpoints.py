@@ -2,9 +2,11 @@
 under way, and nothing is lost or doubled."""
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -110,6 +112,11 @@ def test_a_sink_whose_key_nobody_heard_is_made_again(dying: Server, point: str) 
     with Load(dying, answer.json, "demo.killed", senders=2) as load:
         load.rolled()
     load.settle()
+    assert dying.terminate() == 0
+    recovered = subprocess.run([*dying.command, "recover", "--data", str(dying.data), "--json"], capture_output=True, text=True, timeout=60)
+    assert recovered.returncode == 0, recovered
+    ends = [told["end"] for told in json.loads(recovered.stdout)["sinks"] if told["name"] == "killed_in"]
+    assert sorted(ends) == (["deleted", "recovered"] if point == "sink_inserted" else ["recovered"])
 
 
 # ---- claim ----

@@ -22,8 +22,8 @@ struct gate {
     enum error_code code;
 };
 
-static err gate_put(void *self, str key, const str *pieces, size_t count,
-                    const struct store_meta *meta, struct error *error)
+static inline err gate_put(void *self, str key, const str *pieces, size_t count,
+                           const struct store_meta *meta, struct error *error)
 {
     struct gate *gate = self;
     (void)pthread_mutex_lock(&gate->lock);
@@ -41,30 +41,30 @@ static err gate_put(void *self, str key, const str *pieces, size_t count,
     return store_put_pieces(&gate->inner, key, pieces, count, meta, error);
 }
 
-static err gate_get(void *self, struct arena *arena, str key, struct store_object *out,
-                    struct error *error)
+static inline err gate_get(void *self, struct arena *arena, str key, struct store_object *out,
+                           struct error *error)
 {
     return store_get(&((struct gate *)self)->inner, arena, key, out, error);
 }
 
-static err gate_head(void *self, struct arena *arena, str key, struct store_object *out,
-                     struct error *error)
+static inline err gate_head(void *self, struct arena *arena, str key, struct store_object *out,
+                            struct error *error)
 {
     return store_head(&((struct gate *)self)->inner, arena, key, out, error);
 }
 
-static err gate_remove(void *self, str key, struct error *error)
+static inline err gate_remove(void *self, str key, struct error *error)
 {
     return store_remove(&((struct gate *)self)->inner, key, error);
 }
 
-static err gate_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
-                     struct store_list *out, struct error *error)
+static inline err gate_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
+                            struct store_list *out, struct error *error)
 {
     return store_list(&((struct gate *)self)->inner, arena, prefix, after, limit, out, error);
 }
 
-static void gate_close_store(void *self)
+static inline void gate_close_store(void *self)
 {
     store_close(&((struct gate *)self)->inner);
 }
@@ -78,7 +78,7 @@ static const struct store_ops gate_ops = {
     .close = gate_close_store,
 };
 
-static void gate_set(struct gate *gate, bool closed)
+static inline void gate_set(struct gate *gate, bool closed)
 {
     (void)pthread_mutex_lock(&gate->lock);
     gate->closed = closed;
@@ -87,7 +87,7 @@ static void gate_set(struct gate *gate, bool closed)
 }
 
 /* Until so many PUTs stand before the gate. */
-static void gate_await(struct gate *gate, int count)
+static inline void gate_await(struct gate *gate, int count)
 {
     (void)pthread_mutex_lock(&gate->lock);
     while (gate->waiting < count) {
@@ -105,7 +105,7 @@ struct lossy {
     atomic_int loss; /* of the next transaction */
 };
 
-static err lossy_transact(void *self, db_body body, void *context, struct error *error)
+static inline err lossy_transact(void *self, db_body body, void *context, struct error *error)
 {
     struct lossy *lossy = self;
     int loss = atomic_exchange(&lossy->loss, LOSE_NOTHING);
@@ -118,17 +118,17 @@ static err lossy_transact(void *self, db_body body, void *context, struct error 
     return error_set(error, UNKNOWN, ERROR_LEDGER_DOWN, "the answer was lost");
 }
 
-static err lossy_read(void *self, db_body body, void *context, struct error *error)
+static inline err lossy_read(void *self, db_body body, void *context, struct error *error)
 {
     return db_read(&((struct lossy *)self)->inner, body, context, error);
 }
 
-static err lossy_backup(void *self, str path, struct error *error)
+static inline err lossy_backup(void *self, str path, struct error *error)
 {
     return db_backup(&((struct lossy *)self)->inner, path, error);
 }
 
-static void lossy_close(void *self)
+static inline void lossy_close(void *self)
 {
     db_close(&((struct lossy *)self)->inner);
 }
@@ -144,13 +144,13 @@ static const struct db_ops lossy_ops = {
 
 static _Atomic i64 clock_ahead_us;
 
-static i64 moved_monotonic_us(void *self)
+static inline i64 moved_monotonic_us(void *self)
 {
     (void)self;
     return seam_monotonic_us(seam_system()) + atomic_load(&clock_ahead_us);
 }
 
-static instant moved_now(void *self)
+static inline instant moved_now(void *self)
 {
     (void)self;
     return seam_now(seam_system()) + atomic_load(&clock_ahead_us);

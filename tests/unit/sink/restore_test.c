@@ -497,7 +497,7 @@ static struct restore_report recover_warehouse(struct roll_fixture *f)
     return report;
 }
 
-static void write_settings(struct roll_fixture *f, enum sink_state state)
+static void write_settings(struct roll_fixture *f, enum settings_state state)
 {
     struct ledger_sink sink = look_sink(f);
     must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, state, NULL,
@@ -507,7 +507,7 @@ static void write_settings(struct roll_fixture *f, enum sink_state state)
 static void a_sink_that_the_copy_lacks_is_made_again(void **state)
 {
     struct roll_fixture *f = *state;
-    write_settings(f, SINK_ACTIVE);
+    write_settings(f, SETTINGS_ACTIVE);
     send_object(f, "a", "{\"x\":1}");
     roll_out(f);
     sweep(f);
@@ -531,12 +531,12 @@ static void newer_settings_take_the_place_of_the_copys(void **state)
     struct ledger_sink sink = look_sink(f);
     sink.config_version = 3;
     sink.roll_seconds = 77;
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SINK_ACTIVE, NULL,
-                           &f->error));
+    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SETTINGS_ACTIVE,
+                           NULL, &f->error));
     sink.config_version = 2;
     sink.roll_seconds = 66;
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SINK_ACTIVE, NULL,
-                           &f->error));
+    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SETTINGS_ACTIVE,
+                           NULL, &f->error));
     recover_warehouse(f);
     assert_int_equal(look_sink(f).roll_seconds, 77);
     assert_int_equal(look_sink(f).config_version, 3);
@@ -577,6 +577,55 @@ static void a_sink_that_was_being_deleted_goes_on_with_it(void **state)
     must(f, recover_sinks(&f->env, &report, &f->error));
     assert_int_equal(report.deleted, 1);
     assert_true(table_property(f).data == NULL);
+}
+
+static size_t count_settings(struct roll_fixture *f, str sink_id)
+{
+    struct store_list list = {0};
+    str prefix = str_format(f->arena, "_sink/%.*s/sink/", STR_ARG(sink_id));
+    must(f, store_list(&f->store, f->arena, prefix, STR(""), 100, &list, &f->error));
+    return list.count;
+}
+
+/* Killed between its settings object and its row; then the name and the table were used again. */
+static void a_creation_that_was_cut_off_is_no_sink(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct ledger_sink unmade = look_sink(f);
+    write_settings(f, SETTINGS_ACTIVE);
+    unmade.id = STR("snk_00000000dead");
+    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &unmade,
+                           SETTINGS_CREATING, NULL, &f->error));
+    struct restore_report report = recover_warehouse(f);
+    assert_int_equal(report.count, 1);
+    assert_int_equal(report.sinks[0].end, RESTORE_RECOVERED);
+    assert_int_equal(count_settings(f, unmade.id), 1);
+    files_age_us = 37 * TIME_DAY_US;
+    age(f, 36 * TIME_DAY_US);
+    recover_warehouse(f);
+    assert_int_equal(count_settings(f, unmade.id), 0);
+    assert_int_equal(count_settings(f, f->sink_id), 1);
+}
+
+static void settings_stay_while_the_sink_lives_and_35_days(void **state)
+{
+    struct roll_fixture *f = *state;
+    i64 deleted = 0;
+    write_settings(f, SETTINGS_CREATING);
+    write_settings(f, SETTINGS_ACTIVE);
+    files_age_us = 37 * TIME_DAY_US;
+    age(f, 36 * TIME_DAY_US);
+    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
+    assert_int_equal(deleted, 0);
+    must(f, sink_delete(&f->env, f->sink_id, &deleted, &f->error));
+    files_age_us = 0;
+    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
+    assert_int_equal(deleted, 0);
+    files_age_us = 37 * TIME_DAY_US;
+    age(f, 36 * TIME_DAY_US);
+    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
+    assert_int_equal(deleted, 4); /* creating, active, deleting, deleted */
+    assert_int_equal(count_settings(f, f->sink_id), 0);
 }
 
 /* ---- again, and killed anywhere ---- */
@@ -734,6 +783,8 @@ int main(void)
         TEST(newer_settings_take_the_place_of_the_copys),
         TEST(a_deleted_sink_stays_deleted),
         TEST(a_sink_that_was_being_deleted_goes_on_with_it),
+        TEST(a_creation_that_was_cut_off_is_no_sink),
+        TEST(settings_stay_while_the_sink_lives_and_35_days),
         TEST(a_second_recover_changes_nothing),
         TEST(a_plan_object_is_read_back_as_it_was_printed),
         TEST(a_damaged_plan_object_is_corrupt),
