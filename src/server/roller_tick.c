@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "server/roller_private.h"
 #include "sink/sweep.h"
+#include "table/catalog_restore.h"
 
 /* The tick: which sink is due now, and until when may it sleep. */
 
@@ -195,6 +196,21 @@ static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t 
     return found;
 }
 
+/* Hints that a full disk kept from being written; the sweeps wait for them, too. */
+static void settle_hints(const struct roller *roller)
+{
+    const struct warehouse *all[WAREHOUSES_MAX];
+    size_t count = warehouse_list(roller->options.warehouses, STR(""), all, WAREHOUSES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        struct catalog_local *local = catalog_local_of(&all[i]->catalog);
+        struct error told = {0};
+        err settled = local == NULL ? OK : catalog_restore_hints(local, &told);
+        if (settled != OK) {
+            log_error("version_hints_not_written", settled, &told, all[i]->name);
+        }
+    }
+}
+
 static void regular(struct tick *tick, i64 now)
 {
     if (now >= tick->running_at) {
@@ -205,6 +221,7 @@ static void regular(struct tick *tick, i64 now)
         bool hourly = now >= tick->deleted_at;
         look_at_all(tick, hourly);
         tick->deleted_at = hourly ? now + HOUR_US : tick->deleted_at;
+        settle_hints(tick->roller);
         hand_out_sweeps(tick->roller, now);
         tick->all_at = now + TICK_SECONDS * TIME_SECOND_US;
     }

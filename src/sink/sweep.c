@@ -2,11 +2,20 @@
 
 #include "base/log.h"
 #include "sink/roll_steps.h"
+#include "table/catalog_restore.h"
 
 enum { SWEEP_PAGE = 500, SWEEP_SCRATCH_MIB_MAX = 64, PRUNE_BATCHES = 1000, PRUNE_ROUNDS = 100 };
 #define HELD_LOOK_APART_US (3600 * TIME_SECOND_US)
 
 /* ---- doomed objects ---- */
+
+/* A pointer that the store does not know yet goes with a lost ledger, and the rows with it: their
+ * objects stay as long. */
+static err settle_hints(const struct roll_env *env, struct error *error)
+{
+    struct catalog_local *local = catalog_local_of(&env->warehouse->catalog);
+    return local == NULL ? OK : catalog_restore_hints(local, error);
+}
 
 static err sweep_page(const struct roll_env *env, struct arena *arena, i64 *out_found,
                       i64 *out_deleted, struct error *error)
@@ -19,6 +28,7 @@ static err sweep_page(const struct roll_env *env, struct arena *arena, i64 *out_
     if (done == NULL) {
         return error_memory(error);
     }
+    TRY(settle_hints(env, error));
     i64 deleted = 0;
     for (size_t i = 0; i < count; i++) {
         struct error told = {0};

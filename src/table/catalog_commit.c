@@ -207,13 +207,13 @@ MUST_USE static err swap_pointers(struct catalog_local *local, struct arena *are
     return result == OK ? OK : error_set(error, result, why.code, "%s", why.message);
 }
 
-/* Nothing after the swap may turn the commit into a failure. */
-static void point_at(const struct catalog_local *local, const struct metadata *metadata, str uri)
+void catalog_point(struct catalog_local *local, const struct metadata *metadata, str uri)
 {
     struct error error = {0};
     err result = metadata_file_point(local->locations, metadata, uri, &error);
     if (result != OK) {
         log_error("version_hint_failed", result, &error, uri);
+        atomic_store(&local->hints_behind, true);
     }
     CRASH_POINT(catalog_after_hint);
 }
@@ -265,7 +265,7 @@ static void steps_answer_present(struct step *steps, size_t count)
     }
 }
 
-static void steps_finish(const struct catalog_local *local, struct step *steps, size_t count)
+static void steps_finish(struct catalog_local *local, struct step *steps, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct step *step = &steps[i];
@@ -273,7 +273,7 @@ static void steps_finish(const struct catalog_local *local, struct step *steps, 
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        point_at(local, step->after, step->written);
+        catalog_point(local, step->after, step->written);
         if (step->base != NULL) {
             metadata_file_trim(local->locations, step->base, step->after);
         }
@@ -403,7 +403,7 @@ err catalog_store_first(struct catalog_local *local, struct arena *arena, struct
         result = OK;
     }
     if (result == OK) {
-        point_at(local, metadata, uri);
+        catalog_point(local, metadata, uri);
         *out_uri = uri;
         return OK;
     }

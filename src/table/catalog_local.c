@@ -242,11 +242,7 @@ MUST_USE static err register_locked(struct catalog_local *local, const struct ca
     } else {
         TRY(catalog_rows_swap(&local->rows, swap, 1, error));
     }
-    struct error why = {0};
-    err result = metadata_file_point(local->locations, metadata, swap->to, &why);
-    if (result != OK) {
-        log_error("version_hint_failed", result, &why, swap->to);
-    }
+    catalog_point(local, metadata, swap->to);
     return OK;
 }
 

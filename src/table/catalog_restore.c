@@ -145,8 +145,11 @@ static err write_hint(struct pointing *pointing, struct catalog_restored *restor
     return OK;
 }
 
-static err restore_pointer(struct pointing *pointing, struct catalog_restored *restored,
-                           struct error *error)
+/* While commits go on, a hint ahead of its pointer is not believed. */
+enum restore_way { POINTERS_AND_HINTS, HINTS_ALONE };
+
+static err restore_pointer(struct pointing *pointing, enum restore_way way,
+                           struct catalog_restored *restored, struct error *error)
 {
     TRY(catalog_rows_find(&pointing->local->rows, pointing->arena, pointing->name,
                           &pointing->pointer, error));
@@ -154,26 +157,26 @@ static err restore_pointer(struct pointing *pointing, struct catalog_restored *r
     TRY(read_hint(pointing, error));
     i64 hinted = pointing->hint.data != NULL ? version_of(pointing->hint) : -1;
     i64 pointed = version_of(pointing->pointer.metadata_location);
-    if (hinted > pointed) {
+    if (hinted > pointed && way == POINTERS_AND_HINTS) {
         return move_forward(pointing, restored, error);
     }
     return hinted < pointed ? write_hint(pointing, restored, error) : OK;
 }
 
-static err restore_locked(struct catalog_local *local, struct table_name name,
+static err restore_locked(struct catalog_local *local, struct table_name name, enum restore_way way,
                           struct catalog_restored *restored, struct error *error)
 {
     struct arena *arena AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
     struct pointing pointing = {.local = local, .arena = arena, .name = name};
     u64 key = catalog_lock_key(name);
     TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
-    err result = restore_pointer(&pointing, restored, error);
+    err result = restore_pointer(&pointing, way, restored, error);
     catalog_lock_release(&local->lock, &key, 1);
     return result;
 }
 
-err catalog_restore_pointers(struct catalog_local *local, struct catalog_restored *out_restored,
-                             struct error *error)
+static err restore_all(struct catalog_local *local, enum restore_way way,
+                       struct catalog_restored *out_restored, struct error *error)
 {
     struct arena *arena AUTO_ARENA = arena_create((size_t)64 * MIB);
     struct catalog_restored restored = {0};
@@ -186,7 +189,7 @@ err catalog_restore_pointers(struct catalog_local *local, struct catalog_restore
         for (size_t j = 0; j < tables.count; j++) {
             const struct table_name name = {spaces.names[i], tables.names[j]};
             struct error told = {0};
-            err result = restore_locked(local, name, &restored, &told);
+            err result = restore_locked(local, name, way, &restored, &told);
             restored.tables++;
             if (result == CORRUPT || result == NOT_FOUND || result == DENIED) {
                 restored.lost++;
@@ -198,6 +201,27 @@ err catalog_restore_pointers(struct catalog_local *local, struct catalog_restore
         arena_reset_to(arena, mark);
     }
     *out_restored = restored;
+    return OK;
+}
+
+err catalog_restore_pointers(struct catalog_local *local, struct catalog_restored *out_restored,
+                             struct error *error)
+{
+    return restore_all(local, POINTERS_AND_HINTS, out_restored, error);
+}
+
+err catalog_restore_hints(struct catalog_local *local, struct error *error)
+{
+    struct catalog_restored restored = {0};
+    if (!atomic_exchange(&local->hints_behind, false)) {
+        return OK;
+    }
+    err result = restore_all(local, HINTS_ALONE, &restored, error);
+    if (result != OK) {
+        atomic_store(&local->hints_behind, true);
+        return result;
+    }
+    log_event(LOG_INFO, "version_hints_written", LOG_N("hints", restored.hints));
     return OK;
 }
 

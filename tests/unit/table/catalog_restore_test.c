@@ -99,6 +99,58 @@ static void a_hint_that_is_behind_is_written_again(void **state)
     assert_int_equal(restore(f).hints, 1);
 }
 
+/* A store on which hints cannot be written. */
+static bool hints_fail;
+static struct store sound_store;
+
+static err full_put(void *self, str key, const str *pieces, size_t count,
+                    const struct store_meta *meta, struct error *error)
+{
+    (void)self;
+    if (hints_fail && str_ends(key, STR("version-hint.text"))) {
+        return error_set(error, IO, ERROR_DISK_LOW, "no space left on device");
+    }
+    return store_put_pieces(&sound_store, key, pieces, count, meta, error);
+}
+
+static err full_get(void *self, struct arena *arena, str key, struct store_object *out,
+                    struct error *error)
+{
+    (void)self;
+    return store_get(&sound_store, arena, key, out, error);
+}
+
+static err full_remove(void *self, str key, struct error *error)
+{
+    (void)self;
+    return store_remove(&sound_store, key, error);
+}
+
+static const struct store_ops FULL = {.put = full_put, .get = full_get, .remove = full_remove};
+
+/* A commit whose hint fails is a commit; the hint follows without a start, once there is room. */
+static void a_hint_that_could_not_be_written_is_written_later(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table first = create(f, "events");
+    const char *hint = table_path(f, &first, "metadata/version-hint.text");
+    str old = read_file(f, hint);
+    sound_store = f->place.store;
+    f->place.store = (struct store){&FULL, f, 1};
+    hints_fail = true;
+    change(f, "events", 2);
+    assert_str(turn(f, "events"), "1");
+    assert_true(str_equal(read_file(f, hint), old));
+    assert_int_equal(catalog_restore_hints(f->local, NULL), IO);
+    assert_int_equal(catalog_restore_hints(f->local, NULL), IO);
+    hints_fail = false;
+    must(f, catalog_restore_hints(f->local, &f->error));
+    f->place.store = sound_store;
+    assert_false(str_equal(read_file(f, hint), old));
+    struct catalog_restored restored = restore(f);
+    assert_int_equal(restored.hints + restored.moved, 0);
+}
+
 static void a_hint_of_nonsense_moves_nothing_and_stops_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -161,6 +213,7 @@ int main(void)
         TEST(an_old_pointer_moves_to_what_the_hint_names),
         TEST(it_moves_also_when_the_old_file_was_trimmed),
         TEST(a_hint_that_is_behind_is_written_again),
+        TEST(a_hint_that_could_not_be_written_is_written_later),
         TEST(a_hint_of_nonsense_moves_nothing_and_stops_nobody),
         TEST(a_lost_answer_is_made_good_by_the_next_start),
         TEST(a_table_without_a_pointer_is_found_by_its_uuid),
