@@ -4,10 +4,9 @@
 #include "base/log.h"
 #include "base/queue.h"
 #include "sink/batch.h"
-#include "sink/intake_dry.h"
-#include "sink/intake_group.h"
 #include "sink/intake_lease.h"
 #include "sink/intake_quota.h"
+#include "sink/intake_request.h"
 #include "sink/intake_sinks.h"
 
 enum { WORKERS_MAX = 64 };
@@ -168,24 +167,6 @@ void intake_send_complete(struct intake_send *send)
 
 /* ---- the workers' part ---- */
 
-/* A known id is answered whatever the state of the bucket. */
-static void work(struct intake *intake, struct intake_send *send)
-{
-    if (send->mode == INTAKE_DRY_RUN) {
-        intake_dry_run(&intake->options, send);
-        return;
-    }
-    if (!send->id_made && intake_group_known(&intake->groups, send)) {
-        return;
-    }
-    i64 bytes = (i64)intake_body_stored(&send->body).size;
-    if (intake_quota_take(intake->quota, send->warehouse, bytes)) {
-        intake_group_add(&intake->groups, send);
-    } else {
-        intake_send_refuse_code(send, ERROR_QUOTA_EXCEEDED);
-    }
-}
-
 static void *worker_thread(void *argument)
 {
     struct intake *intake = argument;
@@ -194,7 +175,7 @@ static void *worker_thread(void *argument)
         if (send == NULL) {
             return NULL;
         }
-        work(intake, send);
+        intake_request_run(&intake->groups, send);
     }
 }
 
@@ -258,7 +239,11 @@ err intake_open(struct arena *arena, const struct intake_options *options,
         return result;
     }
     intake->groups = (struct intake_groups){
-        .options = &intake->options, .waits = intake->waits, .lease = intake->lease};
+        .options = &intake->options,
+        .waits = intake->waits,
+        .quota = intake->quota,
+        .lease = intake->lease,
+    };
     intake->queue = queue_create((size_t)options->queue_max);
     for (i32 i = 0; i < options->workers; i++) {
         int made = pthread_create(&intake->workers[i], NULL, worker_thread, intake);

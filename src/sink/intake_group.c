@@ -9,8 +9,6 @@
 #include "sink/intake_lease.h"
 #include "sink/intake_line.h"
 
-#define GROUP_BYTES_MAX ((size_t)64 * MIB)
-
 /* ---- known ids ---- */
 
 static bool same_body(const struct intake_send *send, const u8 body_hash[16])
@@ -69,9 +67,7 @@ bool intake_group_known(const struct intake_groups *groups, struct intake_send *
     return true;
 }
 
-/* Sends that waited for another one of their id are answered if the ledger knows it by now; else
- * they wait for the next group. */
-static void group_look_again(struct intake_group *group)
+void intake_group_look_again(struct intake_group *group)
 {
     while (group->again != NULL) {
         struct intake_send *send = group->again;
@@ -273,7 +269,7 @@ static void item_look_up(struct intake_group *group, struct ledger_accept *item)
 }
 
 /* One transaction for each node id in the group: sends of before a lost lease have the old one. */
-MUST_USE static err group_accept(struct intake_group *group, struct error *error)
+err intake_group_record(struct intake_group *group, struct error *error)
 {
     size_t begin = 0;
     while (begin < group->count) {
@@ -304,12 +300,24 @@ MUST_USE static err group_accept(struct intake_group *group, struct error *error
     return OK;
 }
 
+err intake_group_store(struct intake_group *group, struct error *error)
+{
+    if (group->warehouse == NULL) {
+        return error_set(error, IO, ERROR_STORE_DOWN, "the sink's warehouse is not known");
+    }
+    group->uid = id_uid_make(group->groups->options->seam);
+    TRY(group_items(group, error));
+    if (PLANTED(3) && group->count == 1) {
+        group->object_key = batch_object_key(group->arena, group->sink->id,
+                                             group->sends[0]->batch_id, &group->uid);
+        TRY(intake_group_record(group, error));
+    }
+    return group_put(group, error);
+}
+
 /* ---- after it ---- */
 
-/* Losers, and what was refused, take their files away before they answer, when no batch of the
- * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7).
- */
-static void group_clean(struct intake_group *group)
+void intake_group_clean(struct intake_group *group)
 {
     bool accepted = false;
     for (size_t i = 0; i < group->count; i++) {
@@ -370,7 +378,7 @@ static void item_answer(const struct intake_group *group, struct intake_send *se
     }
 }
 
-static void group_answer(struct intake_group *group)
+void intake_group_answer(struct intake_group *group)
 {
     const struct intake_options *options = group->groups->options;
     bool any = false;
@@ -386,8 +394,7 @@ static void group_answer(struct intake_group *group)
     }
 }
 
-/* Failed or unknown: nothing is deleted, what was stored is an orphan that the collector knows. */
-static void group_refuse(struct intake_group *group, err result, struct error *error)
+void intake_group_refuse(struct intake_group *group, err result, const struct error *error)
 {
     log_error("intake_group_failed", result, error, group->sink->id);
     enum error_code code = error->code;
@@ -396,58 +403,5 @@ static void group_refuse(struct intake_group *group, err result, struct error *e
     }
     for (size_t i = 0; i < group->count; i++) {
         intake_send_refuse_code(group->sends[i], code);
-    }
-}
-
-MUST_USE static err group_store(struct intake_group *group, struct error *error)
-{
-    if (group->warehouse == NULL) {
-        return error_set(error, IO, ERROR_STORE_DOWN, "the sink's warehouse is not known");
-    }
-    group->uid = id_uid_make(group->groups->options->seam);
-    TRY(group_items(group, error));
-    if (PLANTED(3) && group->count == 1) {
-        group->object_key = batch_object_key(group->arena, group->sink->id,
-                                             group->sends[0]->batch_id, &group->uid);
-        TRY(group_accept(group, error));
-    }
-    TRY(group_put(group, error));
-    return group_accept(group, error);
-}
-
-static void group_run(struct intake_group *group)
-{
-    AUTO_ARENA struct arena *arena = arena_create(GROUP_BYTES_MAX);
-    struct error error = {0};
-    group->arena = arena;
-    group_look_again(group);
-    err result = group->count > 0 ? group_store(group, &error) : OK;
-    intake_line_leave(group);
-    if (result != OK) {
-        group_refuse(group, result, &error);
-        return;
-    }
-    if (!group->unsure || PLANTED(29)) {
-        group_clean(group);
-    }
-    group_answer(group);
-}
-
-void intake_group_add(const struct intake_groups *groups, struct intake_send *send)
-{
-    struct intake_sink *sink = send->sink;
-    const struct warehouse *warehouse = send->warehouse;
-    i32 puts_max = warehouse != NULL ? warehouse->files.puts_in_flight_max : 1;
-    (void)pthread_mutex_lock(&sink->lock);
-    intake_line_append(sink, send);
-    bool drive = sink->puts < puts_max;
-    sink->puts += drive ? 1 : 0;
-    (void)pthread_mutex_unlock(&sink->lock);
-    while (drive) {
-        struct intake_group group = {.groups = groups, .sink = sink, .warehouse = warehouse};
-        drive = intake_line_take(&group);
-        if (drive) {
-            group_run(&group);
-        }
     }
 }

@@ -1,12 +1,9 @@
-/* intake_group: what waits for one sink becomes one object; private to sink/intake*.c.
+/* intake_group: the work on one group, which becomes one object and one transaction; private to
+ * sink/intake*.c. The order of it is the machine of intake_request.c.
  *
- *   waiting ──take──► group ──rejects files, object durable──► ledger transaction ──► answers
- *      ▲                │ trouble: 503 for all, nothing is deleted
- *      └── arriving ────┘ while the PUT is in flight
- *
- * No timer: a lone batch is one object at once (step 1.4). The thread that adds a send and finds no
- * PUT in flight drives the sink until nothing waits. Never two sends of one batch id in one object:
- * the second waits for the first one's transaction and then looks into the ledger again. */
+ * No timer: a lone batch is one object at once (step 1.4). Never two sends of one batch id in one
+ * object: the second waits for the first one's transaction and then looks into the ledger again.
+ * All of it on a worker, blocking. */
 #ifndef LHBOX_SINK_INTAKE_GROUP_H
 #define LHBOX_SINK_INTAKE_GROUP_H
 
@@ -19,16 +16,35 @@ enum {
     INTAKE_GROUP_MAX = 64,             /* sends; the metadata bounds those with rows before */
 };
 
+#define INTAKE_GROUP_ARENA_MAX ((size_t)64 * MIB)
+
 struct intake_lease;
+struct intake_quota;
 struct intake_groups {
     const struct intake_options *options;
     struct intake_waits *waits;
+    struct intake_quota *quota; /* NULL: none */
     struct intake_lease *lease; /* looked at when a batch is refused for now; NULL: none */
 };
+struct intake_group; /* sink/intake_line.h */
 
-/* Takes the send; answers it sooner or later. On a worker: blocks while it drives. */
-void intake_group_add(const struct intake_groups *groups, struct intake_send *send);
 /* Answers a send whose id the ledger knows. False: it does not know it, and nothing was done. */
 bool intake_group_known(const struct intake_groups *groups, struct intake_send *send);
+/* Sends that waited for another one of their id are answered if the ledger knows it by now; else
+ * they wait for the next group. */
+void intake_group_look_again(struct intake_group *group);
+/* The rejects files, then the object, durably, under a fresh uid. */
+MUST_USE err intake_group_store(struct intake_group *group, struct error *error);
+/* The ledger's transaction: OK when each send has its outcome. An answer that was lost is looked up
+ * (`unsure`). */
+MUST_USE err intake_group_record(struct intake_group *group, struct error *error);
+/* Losers, and what was refused, take their files away before they answer, when no batch of the
+ * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7).
+ */
+void intake_group_clean(struct intake_group *group);
+/* Each send by its outcome. */
+void intake_group_answer(struct intake_group *group);
+/* Failed or unknown: nothing is deleted, what was stored is an orphan that the collector knows. */
+void intake_group_refuse(struct intake_group *group, err result, const struct error *error);
 
 #endif

@@ -12,6 +12,12 @@
 #include "sink/ledger_orphan.h"
 #include "sink/roll.h"
 
+enum {
+    ORPHAN_PAGE = 200,
+    ORPHAN_SCRATCH_MIB_MAX = 64,
+    ORPHAN_CHECKS_MAX = 100000, /* segments that are looked up at once */
+};
+
 struct orphan_report {
     i64 segments; /* recorded, whatever their age */
     i64 adopted;

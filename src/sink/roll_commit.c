@@ -1,15 +1,36 @@
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/metric.h"
 #include "base/planted.h"
 #include "sink/roll_steps.h"
 
-/* Step 3, the commit of one plan:
+/* Step 3, the commit of one plan, as a machine:
  *
- *   load ─► judge ─► (compute) ─► build ─► mark attempted ─► send ─► load ─► judge ─► wait ─┐
- *     ▲        │                                                        │                  │
- *     │        └────────────► finish ◄──────────────────────────────────┘                  │
- *     └────────────────────────────────────────────────────────────────────────────────────┘
+ *     ┌─► load ──► prepare ──► send ──► answer ──► reload ──► wait ─┐
+ *     │     │                             │          │              │
+ *     │     └───────────────► finish ◄────┴──────────┘              │
+ *     └─────────────────────────────────────────────────────────────┘
+ *
+ *   ended      ◄── finish; prepare (all rows rejected, or a plan to be taken back had landed)
+ *   again      ◄── load, reload (another roller finished it, or the ledger is behind);
+ *                  prepare (the plan was taken back: schema changed, bytes lost, too much for one)
+ *   disabled   ◄── load, reload, prepare (no such table, or its property is not ours)
+ *   later      ◄── each but answer: a seam failed or gave no answer, a stop is wanted, the swap to
+ *                  attempted failed, the files are too old, the tries are used up
+ *
+ * state     work                                   what holds on entering it
+ * load      roll_open_table, roll_judge            open or attempted; a late request may be under
+ *                                                  way
+ * prepare   batches to rows to files; checks what  the loaded version reads (n-1, prev)
+ *           was computed in an earlier try
+ * send      build on the loaded base, mark         there is a result under the schema and the spec
+ *           attempted, send                        of the loaded version, fresh enough
+ * answer    is a 2xx proof?                        attempted; a request was sent
+ * reload    roll_open_table, roll_judge            attempted; the answer proved nothing
+ * wait      0.5 to 8 s                             attempted; the reloaded version reads
+ *                                                  (n-1, prev)
+ * finish    roll_finish (step 4)                   the loaded version reads (n, id)
  *
  * I12: the base is loaded before the plan is marked attempted, and the request asserts that base.
  * I10, I11: only the property of a loaded version says committed or not; no answer of a send does,
@@ -19,11 +40,48 @@
 
 enum { BACKOFF_FIRST_MS = 500, BACKOFF_LAST_MS = 8000, RESULT_FRESH_SECONDS = 45 * 60 };
 
+enum state {
+    AT_LOAD,
+    AT_PREPARE,
+    AT_SEND,
+    AT_ANSWER,
+    AT_RELOAD,
+    AT_WAIT,
+    AT_FINISH,
+    /* the ends */
+    AT_ENDED,
+    AT_AGAIN,
+    AT_DISABLED,
+    AT_LATER,
+};
+
+static const char *const STATES[] = {"load",   "prepare", "send",  "answer",   "reload", "wait",
+                                     "finish", "ended",   "again", "disabled", "later"};
+
+#define TO(name) MACHINE_TO(AT_##name)
+static const u32 EDGES[] = {
+    [AT_LOAD] = TO(PREPARE) | TO(FINISH) | TO(AGAIN) | TO(DISABLED) | TO(LATER),
+    [AT_PREPARE] = TO(SEND) | TO(ENDED) | TO(AGAIN) | TO(DISABLED) | TO(LATER),
+    [AT_SEND] = TO(ANSWER) | TO(LATER),
+    [AT_ANSWER] = TO(FINISH) | TO(RELOAD),
+    [AT_RELOAD] = TO(WAIT) | TO(FINISH) | TO(AGAIN) | TO(DISABLED) | TO(LATER),
+    [AT_WAIT] = TO(LOAD) | TO(LATER),
+    [AT_FINISH] = TO(ENDED) | TO(LATER),
+    [AT_LATER] = 0,
+};
+#undef TO
+static const struct machine MACHINE = {"commit", STATES, EDGES, ARRAY_COUNT(EDGES)};
+_Static_assert(ARRAY_COUNT(STATES) == ARRAY_COUNT(EDGES), "each state has a name");
+
+/* What the states share. */
 struct committing {
     struct roll *roll;
     struct roll_plan *plan;
-    bool begun;     /* ledger_begin_try was called */
-    bool has_bytes; /* the batches were read in this tick */
+    int tries;          /* that were sent */
+    struct table table; /* as last loaded */
+    struct table after; /* what a 2xx showed; may be empty */
+    bool begun;         /* ledger_begin_try was called */
+    bool has_bytes;     /* the batches were read in this tick */
     struct roll_bytes bytes;
     bool has_result;
     struct roll_result result;
@@ -179,18 +237,17 @@ static err mark_attempted(struct committing *committing, const struct table *tab
     return plan->row.attempts.data == NULL ? error_memory(error) : OK;
 }
 
-/* *out_after holds a version only when the answer was a 2xx. */
-static err send_try(struct committing *committing, const struct table *table,
-                    struct table *out_after, enum roll_step *out_step, struct error *error)
+static err send_try(struct committing *committing, enum roll_step *out_step, struct error *error)
 {
     struct roll *roll = committing->roll;
     json_t *request = NULL;
-    TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam,
-                      &committing->result.append, &request, error));
+    TRY(commit_append(roll->arena, &roll->env->warehouse->locations, &committing->table,
+                      roll->env->seam, &committing->result.append, &request, error));
     struct error told = {0};
-    err marked = mark_attempted(committing, table, &told);
+    err marked = mark_attempted(committing, &committing->table, &told);
     if (marked == OK) {
-        roll_send(roll, request, out_after);
+        table_close(&committing->after);
+        roll_send(roll, request, &committing->after);
         CRASH_POINT(commit_sent);
     }
     json_decref(request);
@@ -201,68 +258,92 @@ static err send_try(struct committing *committing, const struct table *table,
                : error_set(error, marked, told.code, "%s", told.message);
 }
 
-/* STEP_GO: not committed. */
-static err judge_table(struct committing *committing, const struct table *table,
-                       enum roll_step *out_step, struct error *error)
+/* ---- the machine ---- */
+
+/* Where a step leads that did its work, or left something else to do. */
+static enum state state_after(enum roll_step left, enum state on)
+{
+    switch (left) {
+    case STEP_GO:
+        return on;
+    case STEP_AGAIN:
+        return AT_AGAIN;
+    case STEP_ENDED:
+        return AT_ENDED;
+    case STEP_NOTHING:
+    case STEP_LATER:
+        return AT_LATER;
+    case STEP_DISABLED:
+        return AT_DISABLED;
+    }
+    return AT_LATER;
+}
+
+static enum roll_step step_of(enum state end)
+{
+    switch (end) {
+    case AT_ENDED:
+        return STEP_ENDED;
+    case AT_AGAIN:
+        return STEP_AGAIN;
+    case AT_DISABLED:
+        return STEP_DISABLED;
+    case AT_LOAD:
+    case AT_PREPARE:
+    case AT_SEND:
+    case AT_ANSWER:
+    case AT_RELOAD:
+    case AT_WAIT:
+    case AT_FINISH:
+    case AT_LATER:
+        break;
+    }
+    return STEP_LATER;
+}
+
+/* Loads the table and judges by its property; `on` when it is not committed. */
+static err load(struct committing *committing, enum state on, enum state *out_next,
+                struct error *error)
 {
     struct roll *roll = committing->roll;
-    enum plan_reading reading = roll_judge(roll, &committing->plan->row, table);
+    enum roll_step left = STEP_LATER;
+    table_close(&committing->table);
+    TRY(roll_open_table(roll, &committing->table, &left, error));
+    if (left != STEP_GO) {
+        *out_next = state_after(left, on);
+        return OK;
+    }
+    enum plan_reading reading = roll_judge(roll, &committing->plan->row, &committing->table);
     switch (reading) {
     case PLAN_READS_COMMITTED:
-        *out_step = STEP_ENDED;
-        return roll_finish(roll, committing->plan, table, error);
+        *out_next = AT_FINISH;
+        return OK;
     case PLAN_READS_NOT_COMMITTED:
-        *out_step = STEP_GO;
+        *out_next = on;
         return roll_match(roll, error);
     case PLAN_READS_AHEAD:
     case PLAN_READS_OTHER:
         break;
     }
-    return roll_mismatch(roll, reading, table, out_step, error);
+    TRY(roll_mismatch(roll, reading, &committing->table, &left, error));
+    *out_next = state_after(left, on);
+    return OK;
 }
 
-static err look_after(struct committing *committing, const struct table *after,
-                      enum roll_step *out_step, struct error *error)
+static enum state answer(struct committing *committing)
 {
     struct roll *roll = committing->roll;
-    if (after->metadata != NULL &&
-        roll_judge(roll, &committing->plan->row, after) == PLAN_READS_COMMITTED) {
-        return judge_table(committing, after, out_step, error);
+    bool told = committing->after.metadata != NULL;
+    if (told &&
+        roll_judge(roll, &committing->plan->row, &committing->after) == PLAN_READS_COMMITTED) {
+        table_close(&committing->table);
+        committing->table = committing->after;
+        committing->after = (struct table){0};
+        return AT_FINISH;
     }
-    metric_add(after->metadata == NULL ? METRIC_ROLL_UNKNOWN : METRIC_ROLL_CONFLICTS, 1);
-    PLANTED_ACT(23, after->metadata == NULL, roll, committing->result.file_paths,
-                &committing->result.file_count);
-    struct table table AUTO_TABLE = {0};
-    TRY(roll_open_table(roll, &table, out_step, error));
-    return *out_step == STEP_GO ? judge_table(committing, &table, out_step, error) : OK;
-}
-
-static err commit_try(struct committing *committing, enum roll_step *out_step, struct error *error)
-{
-    struct roll *roll = committing->roll;
-    struct table table AUTO_TABLE = {0};
-    TRY(roll_keep_lease(roll, error));
-    TRY(roll_open_table(roll, &table, out_step, error));
-    if (*out_step != STEP_GO) {
-        return OK;
-    }
-    TRY(judge_table(committing, &table, out_step, error));
-    if (*out_step != STEP_GO) {
-        return OK;
-    }
-    TRY(prepare(committing, &table, out_step, error));
-    if (*out_step != STEP_GO) {
-        return OK;
-    }
-    /* Uploaded too long ago, after a pause: the files are written again by the next tick. */
-    i64 age = seam_monotonic_us(roll->env->seam) - committing->result.written_at;
-    if (roll_stopping(roll) || age > RESULT_FRESH_SECONDS * TIME_SECOND_US) {
-        *out_step = STEP_LATER;
-        return OK;
-    }
-    struct table after AUTO_TABLE = {0};
-    TRY(send_try(committing, &table, &after, out_step, error));
-    return *out_step == STEP_GO ? look_after(committing, &after, out_step, error) : OK;
+    metric_add(told ? METRIC_ROLL_CONFLICTS : METRIC_ROLL_UNKNOWN, 1);
+    PLANTED_ACT(23, !told, roll, committing->result.file_paths, &committing->result.file_count);
+    return AT_RELOAD;
 }
 
 /* 0.5 to 8 s, doubling, with half of it drawn by lot. */
@@ -275,23 +356,74 @@ static void back_off(struct roll *roll, int tries)
     seam_wait_us(roll->env->seam, full / 2 + (i64)(lot % (u32)(full / 2 + 1)));
 }
 
-static err commit_tries(struct committing *committing, enum roll_step *out_step,
-                        struct error *error)
+static enum state wait(struct committing *committing)
 {
-    for (int tries = 0; tries < ROLL_TRIES; tries++) {
-        if (tries > 0) {
-            back_off(committing->roll, tries - 1);
-        }
-        TRY(commit_try(committing, out_step, error));
-        if (*out_step != STEP_GO) {
-            return OK;
-        }
-        if (roll_stopping(committing->roll)) {
-            break;
-        }
+    committing->tries++;
+    if (roll_stopping(committing->roll) || committing->tries == ROLL_TRIES) {
+        return AT_LATER;
     }
-    *out_step = STEP_LATER;
+    back_off(committing->roll, committing->tries - 1);
+    return AT_LOAD;
+}
+
+/* Uploaded too long ago, after a pause: the files are written again by the next tick. */
+static bool may_send(const struct committing *committing)
+{
+    const struct roll *roll = committing->roll;
+    i64 age = seam_monotonic_us(roll->env->seam) - committing->result.written_at;
+    return !roll_stopping(roll) && age <= RESULT_FRESH_SECONDS * TIME_SECOND_US;
+}
+
+/* Does the state's work. *out_next is meant for OK only. */
+static err step(struct committing *committing, enum state state, enum state *out_next,
+                struct error *error)
+{
+    enum roll_step left = STEP_LATER;
+    switch (state) {
+    case AT_LOAD:
+        TRY(roll_keep_lease(committing->roll, error));
+        return load(committing, AT_PREPARE, out_next, error);
+    case AT_PREPARE:
+        TRY(prepare(committing, &committing->table, &left, error));
+        *out_next = left == STEP_GO && !may_send(committing) ? AT_LATER
+                                                             : state_after(left, AT_SEND);
+        return OK;
+    case AT_SEND:
+        TRY(send_try(committing, &left, error));
+        *out_next = state_after(left, AT_ANSWER);
+        return OK;
+    case AT_ANSWER:
+        *out_next = answer(committing);
+        return OK;
+    case AT_RELOAD:
+        return load(committing, AT_WAIT, out_next, error);
+    case AT_WAIT:
+        *out_next = wait(committing);
+        return OK;
+    case AT_FINISH:
+        *out_next = AT_ENDED;
+        return roll_finish(committing->roll, committing->plan, &committing->table, error);
+    case AT_ENDED:
+    case AT_AGAIN:
+    case AT_DISABLED:
+    case AT_LATER:
+        assert(state < AT_ENDED);
+        break;
+    }
     return OK;
+}
+
+static err commit(struct committing *committing, enum roll_step *out_step, struct error *error)
+{
+    enum state state = AT_LOAD;
+    err result = OK;
+    while (state < AT_ENDED) {
+        enum state next = AT_LATER;
+        result = step(committing, state, &next, error);
+        state = machine_take(&MACHINE, state, result == OK ? next : AT_LATER);
+    }
+    *out_step = step_of(state);
+    return result;
 }
 
 err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *out_step,
@@ -300,7 +432,9 @@ err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *
     assert(plan->row.state == PLAN_OPEN || plan->row.state == PLAN_ATTEMPTED);
     struct committing committing = {.roll = roll, .plan = plan};
     TRY(take_basis(&committing, error));
-    err result = commit_tries(&committing, out_step, error);
+    err result = commit(&committing, out_step, error);
+    table_close(&committing.after);
+    table_close(&committing.table);
     if (committing.begun) {
         /* The process lived through it: no crash loop (decisions 31). */
         struct error ignored = {0};

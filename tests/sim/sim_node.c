@@ -1,12 +1,12 @@
 #include "sim.h"
 
 #include "base/assert.h"
-#include "sink/intake_group.h"
+#include "sink/intake_request.h"
 
 #include <stdio.h>
 
-/* An intake process: the shipped body reader and the shipped groups. In place of worker threads
- * each request is a coroutine, and so is the renewal of the lease, by the rules of
+/* An intake process: the shipped body reader and the shipped machine of a request. In place of
+ * worker threads each request is a coroutine, and so is the renewal of the lease, by the rules of
  * sink/intake_lease. */
 
 #define RENEW_US ((i64)10 * TIME_SECOND_US)
@@ -187,9 +187,7 @@ static void run_request(struct actor *actor)
     if (!lease_begin(node, send)) {
         intake_send_refuse_code(send, ERROR_UNAVAILABLE);
     } else if (read_body(node, send, request->body)) {
-        if (!intake_group_known(&node->groups, send)) {
-            intake_group_add(&node->groups, send);
-        }
+        intake_request_run(&node->groups, send);
     }
     node->open--;
 }

@@ -14,6 +14,7 @@
 #include "sink/batch.h"
 #include "sink/intake.h"
 
+#include "edges.h"
 #include "intake_fakes.h"
 
 #include <ftw.h>
@@ -120,6 +121,48 @@ static inline void open_stores(void)
     writable->files = (struct store){.ops = &gate_ops, .self = &f.gate, .puts_in_flight_max = 1};
 }
 
+/* ---- who stands in a line that somebody else drives ---- */
+
+static pthread_mutex_t line_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t line_changed = PTHREAD_COND_INITIALIZER;
+static int line_count;
+
+static inline void watch(const struct machine *machine, u32 from, u32 to)
+{
+    edges_note(machine, from, to);
+    if (strcmp(machine->states[from], "line") == 0 && strcmp(machine->states[to], "done") == 0) {
+        (void)pthread_mutex_lock(&line_lock);
+        line_count++;
+        (void)pthread_cond_broadcast(&line_changed);
+        (void)pthread_mutex_unlock(&line_lock);
+    }
+}
+
+static inline void line_await(int count)
+{
+    (void)pthread_mutex_lock(&line_lock);
+    while (line_count < count) {
+        (void)pthread_cond_wait(&line_changed, &line_lock);
+    }
+    (void)pthread_mutex_unlock(&line_lock);
+}
+
+static inline void open_intake(i64 bucket_bytes_max)
+{
+    struct intake_options options = intake_options_default();
+    options.db = &f.db;
+    options.seam = &f.seam;
+    options.warehouses = f.warehouses;
+    options.bucket_bytes_max = bucket_bytes_max;
+    options.accepted = accepted;
+    options.accepted_context = &f.told;
+    options.lease_lost = lease_lost;
+    struct error error = {0};
+    if (intake_open(f.arena, &options, &f.intake, &error) != OK) {
+        fail_msg("%s", error.message);
+    }
+}
+
 static inline int set_up(void **state)
 {
     (void)state;
@@ -135,19 +178,10 @@ static inline int set_up(void **state)
     open_stores();
     make_sink(SINK, "events", "required", &f.key);
     make_sink(STR("snk_00000000000f"), "loose", "optional", &f.other_key);
-    struct intake_options options = intake_options_default();
-    options.db = &f.db;
-    options.seam = &f.seam;
-    options.warehouses = f.warehouses;
-    options.accepted = accepted;
-    options.accepted_context = &f.told;
-    options.lease_lost = lease_lost;
     (void)pthread_mutex_init(&f.lost_lock, NULL);
     (void)pthread_cond_init(&f.lost_changed, NULL);
-    struct error error = {0};
-    if (intake_open(f.arena, &options, &f.intake, &error) != OK) {
-        fail_msg("%s", error.message);
-    }
+    line_count = 0;
+    open_intake(0);
     return 0;
 }
 

@@ -229,6 +229,66 @@ static void simultaneous_sends_of_one_id_are_stored_once(void **state)
     assert_int_equal(count_files(""), 1);
 }
 
+/* The second send of an id waits for the first one's transaction. By then more wait than went into
+ * its group: they go on, and it is answered from the ledger. */
+static void a_second_send_of_an_id_is_looked_up_while_others_go_on(void **state)
+{
+    (void)state;
+    enum { SENDS = 30 };
+    static struct answer answers[SENDS];
+    gate_set(&f.gate, true);
+    for (int i = 0; i < SENDS; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof(id), "id%02d", i == 2 ? 1 : i);
+        start_id(&answers[i], id, "[{\"x\":1}]");
+        if (i == 0) {
+            gate_await(&f.gate, 1);
+        } else {
+            line_await(i); /* so that they stand in this order */
+        }
+    }
+    gate_set(&f.gate, false);
+    for (int i = 0; i < SENDS; i++) {
+        finish(&answers[i]);
+        assert_int_equal(answers[i].status, 202);
+        assert_int_equal(str_find(answers[i].body, STR("\"duplicate\":true")) >= 0, i == 2);
+        forget(&answers[i]);
+    }
+    assert_int_equal(count_files(""), 3);
+}
+
+static void a_full_bucket_takes_nothing_but_knows_its_batches(void **state)
+{
+    (void)state;
+    intake_close(f.intake);
+    open_intake(1500); /* an object and what is kept beside it */
+    assert_accepted("a", "[{\"x\":1}]");
+    char body[2000];
+    (void)snprintf(body, sizeof(body), "[{\"x\":\"%01500d\"}]", 0);
+    assert_refused("b", body, ERROR_QUOTA_EXCEEDED);
+    assert_no_row("b");
+    struct answer answer;
+    start_id(&answer, "a", "[{\"x\":1}]");
+    finish(&answer);
+    assert_has(&answer, "\"duplicate\":true");
+    forget(&answer);
+}
+
+static void a_dry_run_stores_nothing_whatever_it_says(void **state)
+{
+    (void)state;
+    struct answer answer;
+    start(&answer, SINK, f.key,
+          (struct intake_request){.batch_id = STR("dry"), .mode = INTAKE_DRY_RUN},
+          STR("[{\"x\":1}]"));
+    finish(&answer);
+    assert_int_equal(answer.status, 0); /* there is no such table */
+    assert_int_not_equal(answer.code, ERROR_NONE);
+    forget(&answer);
+    assert_no_row("dry");
+    assert_int_equal(count_files(""), 0);
+}
+
 /* ---- trouble ---- */
 
 static void a_failed_put_answers_503_and_records_nothing(void **state)
@@ -460,6 +520,12 @@ static void waits_end_with_the_present_state_when_the_server_stops(void **state)
     forget(&answer);
 }
 
+static void every_edge_was_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(edges_missing("intake"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +538,9 @@ int main(void)
         TEST(what_waits_during_a_put_becomes_one_object),
         TEST(the_metadata_bounds_a_group),
         TEST(simultaneous_sends_of_one_id_are_stored_once),
+        TEST(a_second_send_of_an_id_is_looked_up_while_others_go_on),
+        TEST(a_full_bucket_takes_nothing_but_knows_its_batches),
+        TEST(a_dry_run_stores_nothing_whatever_it_says),
         TEST(a_failed_put_answers_503_and_records_nothing),
         TEST(a_lost_ledger_answer_is_looked_up),
         TEST(a_lost_transaction_is_503_and_deletes_nothing),
@@ -485,6 +554,8 @@ int main(void)
         TEST(a_send_that_waits_is_answered_when_its_batch_is_committed),
         TEST(a_wait_that_is_over_is_answered_202),
         TEST(waits_end_with_the_present_state_when_the_server_stops),
+        cmocka_unit_test(every_edge_was_taken),
     };
+    machine_watch(watch);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "restore_fixture.h"
 
+#include "edges.h"
+
 /* The decision table of exactly-once section 7, line by line, and its crash points. */
 
 static int set_up(void **state)
@@ -375,6 +377,30 @@ static void a_pass_may_end_anywhere(void **state)
     }
 }
 
+/* A page is full when the last object of all is in it: the next one is empty. */
+static void orphans_are_judged_page_after_page(void **state)
+{
+    struct roll_fixture *f = *state;
+    for (int i = 0; i < ORPHAN_PAGE; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof(id), "b%03d", i);
+        store_batch(f, id, "{\"x\":1}");
+    }
+    i64 discarded = 0;
+    must(f, sink_delete(&f->env, f->sink_id, &discarded, &f->error));
+    struct orphan_report report = collect(f);
+    assert_int_equal(report.segments, ORPHAN_PAGE);
+    assert_int_equal(report.voided, ORPHAN_PAGE);
+    assert_int_equal(count_objects(f, "b"), 0);
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM void_uid"), ORPHAN_PAGE);
+}
+
+static void every_edge_was_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(edges_missing("orphan"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,7 +431,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dead_segment_goes_with_its_object_only, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_group_is_voided_when_every_segment_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(orphans_are_judged_page_after_page, set_up, tear_down),
         cmocka_unit_test(a_pass_may_end_anywhere),
+        cmocka_unit_test(every_edge_was_taken),
     };
+    machine_watch(edges_note);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

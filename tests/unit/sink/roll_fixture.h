@@ -51,6 +51,9 @@ struct roll_fixture {
     i64 fault_at;
     i64 calls;
     bool dead;
+    /* done before the call numbered `meddle_at`, counted like `at` */
+    void (*meddle)(struct roll_fixture *fixture);
+    i64 meddle_at;
     /* asked before each commit passes the door; may change the table under the roll */
     void (*before_commit)(struct roll_fixture *fixture);
     i64 commits;
@@ -70,6 +73,10 @@ static inline enum door_way door_way(struct roll_fixture *f)
     f->calls++;
     if (f->dead) {
         return DOOR_STOP;
+    }
+    if (f->meddle != NULL && f->calls == f->meddle_at) {
+        f->meddle(f);
+        return DOOR_PASS;
     }
     if (f->fault == DOOR_SOUND || f->calls != f->fault_at) {
         return DOOR_PASS;
@@ -262,6 +269,16 @@ static inline void door_heal(struct roll_fixture *f)
     f->fault = DOOR_SOUND;
     f->dead = false;
     f->before_commit = NULL;
+    f->meddle = NULL;
+}
+
+/* Somebody else does something before the `at`-th call from now. */
+static inline void door_meddle(struct roll_fixture *f, void (*meddle)(struct roll_fixture *),
+                               i64 at)
+{
+    door_arm(f, DOOR_SOUND, 0);
+    f->meddle = meddle;
+    f->meddle_at = at;
 }
 
 /* The process dies with its commit: before it is sent, or after it has landed. */
@@ -352,6 +369,17 @@ static inline void foreign_commit(struct roll_fixture *f, const char *request_te
 {
     struct table after = {0};
     json_t *request = fixture_json(request_text);
+    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
+    json_decref(request);
+    table_close(&after);
+}
+
+static inline void foreign_set_property(struct roll_fixture *f, str value)
+{
+    struct table after = {0};
+    json_t *request = json_pack("{s:[],s:[{s:s,s:{s:s%}}]}", "requirements", "updates", "action",
+                                "set-properties", "updates", METADATA_ROLL_PROPERTY, value.data,
+                                value.size);
     must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
     json_decref(request);
     table_close(&after);

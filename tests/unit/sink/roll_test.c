@@ -388,17 +388,6 @@ static void another_sinks_claim_stops_the_first_roll(void **state)
     assert_int_equal(table_rows(f), 0);
 }
 
-static void set_property(struct roll_fixture *f, str value)
-{
-    struct table after = {0};
-    json_t *request = json_pack("{s:[],s:[{s:s,s:{s:s%}}]}", "requirements", "updates", "action",
-                                "set-properties", "updates", METADATA_ROLL_PROPERTY, value.data,
-                                value.size);
-    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
-    json_decref(request);
-    table_close(&after);
-}
-
 /* O4: one look may be stale; a later one, 5 s after, that agrees stops the sink. */
 static void a_table_that_disagrees_twice_stops_the_sink(void **state)
 {
@@ -407,14 +396,14 @@ static void a_table_that_disagrees_twice_stops_the_sink(void **state)
     roll_out(f);
     str right = table_property(f);
     send_batch(f, "b", "{\"x\":2}");
-    set_property(f, STR("edited"));
+    foreign_set_property(f, STR("edited"));
     assert_int_equal(roll_tick(f), ROLL_LATER);
     assert_int_equal(look_sink(f).state, SINK_ACTIVE);
-    set_property(f, right);
+    foreign_set_property(f, right);
     assert_int_equal(roll_tick(f), ROLL_ENDED);
     assert_int_equal(table_rows(f), 2);
     send_batch(f, "c", "{\"x\":3}");
-    set_property(f, STR("edited"));
+    foreign_set_property(f, STR("edited"));
     assert_int_equal(roll_tick(f), ROLL_LATER);
     assert_int_equal(roll_tick(f), ROLL_DISABLED);
     assert_true(str_equal(look_sink(f).state_reason, STR("ledger_mismatch")));
@@ -430,7 +419,7 @@ static void a_table_ahead_of_the_ledger_stops_the_sink(void **state)
     send_batch(f, "b", "{\"x\":2}");
     struct uid id = id_uid_make(&f->seam);
     const struct plan_property ahead = {f->installation, f->sink_id, 9, id_uid_str(&id)};
-    set_property(f, plan_print_property(f->arena, &ahead));
+    foreign_set_property(f, plan_print_property(f->arena, &ahead));
     /* There is no plan object from which it could recover. */
     assert_int_equal(roll_tick(f), ROLL_DISABLED);
     assert_true(str_equal(look_sink(f).state_reason, STR("ledger_mismatch")));

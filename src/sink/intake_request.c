@@ -1,0 +1,220 @@
+#include "sink/intake_request.h"
+
+#include "base/assert.h"
+#include "base/machine.h"
+#include "base/planted.h"
+#include "sink/intake_dry.h"
+#include "sink/intake_line.h"
+#include "sink/intake_quota.h"
+
+/* An intake request (step 1), as a machine. It comes from an http thread with its body complete,
+ * checked and hashed; alone it goes up to its sink's line, and from there on as one of a group.
+ *
+ *     try        (a dry run) ───────────────────────────────────────────► done
+ *      ▲
+ *     look ──► quota ──► line ──► take ──────────────────────► store ──► record
+ *      │         │        │        │ ▲ │                        ▲ │        │
+ *      │         │        │        │ │ └─ some waited for ──► again        │
+ *      │         │        │        │ │    an id in flight       │ │        │
+ *      ▼         ▼        ▼        ▼ │                          ▼ ▼        ▼
+ *     done      done     done    done└───────────────────────── leave ◄────┘
+ *     known,    no room  another nothing                        │ │ │
+ *     answered           drives  waits      ▲                   │ │ └──► refuse ──► take
+ *                                           │                   │ └────► clean ─┐
+ *                                           └── all were known  └──────► answer ◄ ──► take
+ *
+ * state    work                                 what holds on entering it
+ * look     intake_group_known: one read of the  the body is complete; nothing is stored of it
+ *          ledger
+ * try      intake_dry_run                       a dry run; it never stores anything
+ * quota    intake_quota_take                    the ledger did not know the id
+ * line     joins the line of its sink           the bucket has room
+ * take     intake_line_take: what waits         this thread drives the sink, and no group of its
+ *          becomes a group                      own is in flight: each one it took is answered
+ * again    intake_group_look_again: another     a group in flight, perhaps empty, and sends whose
+ *          read of the ledger                   id was in flight before
+ * store    intake_group_store: rejects files,   no two of the group have one id, and none has the
+ *          then the object                      id of another group in flight
+ * record   intake_group_record: one             all files of the group are durable (I1)
+ *          transaction
+ * leave    intake_line_leave                    the group's transaction is over, or there was none
+ * clean    intake_group_clean: losers' files    each send of the group has its outcome, surely
+ * answer   intake_group_answer                  the same, and what nobody refers to is gone; or an
+ *                                               outcome was looked up, and nothing may go (A4)
+ * refuse   intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is
+ *                                               deleted: it is the collector's
+ * done     the worker's turn is over            the send was answered, waits for its commit
+ *                                               (intake_wait), or is in the line of a driven sink
+ *
+ * Object first, row second, answer third: no edge leads around store or record to a 2xx but the
+ * ledger's word that the id is known. */
+
+enum state {
+    AT_LOOK,
+    AT_TRY,
+    AT_QUOTA,
+    AT_LINE,
+    AT_TAKE,
+    AT_AGAIN,
+    AT_STORE,
+    AT_RECORD,
+    AT_LEAVE,
+    AT_CLEAN,
+    AT_ANSWER,
+    AT_REFUSE,
+    /* the end */
+    AT_DONE,
+};
+
+static const char *const STATES[] = {"look",   "try",    "quota",  "line",  "take",
+                                     "again",  "store",  "record", "leave", "clean",
+                                     "answer", "refuse", "done"};
+
+#define TO(name) MACHINE_TO(AT_##name)
+static const u32 EDGES[] = {
+    [AT_LOOK] = TO(TRY) | TO(QUOTA) | TO(DONE),
+    [AT_TRY] = TO(DONE),
+    [AT_QUOTA] = TO(LINE) | TO(DONE),
+    [AT_LINE] = TO(TAKE) | TO(DONE),
+    [AT_TAKE] = TO(AGAIN) | TO(STORE) | TO(DONE),
+    [AT_AGAIN] = TO(STORE) | TO(LEAVE),
+    [AT_STORE] = TO(RECORD) | TO(LEAVE),
+    [AT_RECORD] = TO(LEAVE),
+    [AT_LEAVE] = TO(TAKE) | TO(CLEAN) | TO(ANSWER) | TO(REFUSE),
+    [AT_CLEAN] = TO(ANSWER),
+    [AT_ANSWER] = TO(TAKE),
+    [AT_REFUSE] = TO(TAKE),
+    [AT_DONE] = 0,
+};
+#undef TO
+static const struct machine MACHINE = {"intake", STATES, EDGES, ARRAY_COUNT(EDGES)};
+_Static_assert(ARRAY_COUNT(STATES) == ARRAY_COUNT(EDGES), "each state has a name");
+
+/* One worker's turn. The send is somebody else's once it is in the line. */
+struct turn {
+    const struct intake_groups *groups;
+    struct intake_send *send;
+    struct intake_sink *sink;
+    const struct warehouse *warehouse;
+    struct intake_group group; /* from take to answer or refuse */
+    err result;                /* of store and record */
+    struct error error;
+};
+
+static enum state look(struct turn *turn)
+{
+    if (turn->send->mode == INTAKE_DRY_RUN) {
+        return AT_TRY;
+    }
+    bool known = !turn->send->id_made && intake_group_known(turn->groups, turn->send);
+    return known ? AT_DONE : AT_QUOTA;
+}
+
+/* A known id is answered whatever the state of the bucket; this one is not. */
+static enum state quota(struct turn *turn)
+{
+    i64 bytes = (i64)intake_body_stored(&turn->send->body).size;
+    if (turn->groups->quota == NULL ||
+        intake_quota_take(turn->groups->quota, turn->warehouse, bytes)) {
+        return AT_LINE;
+    }
+    intake_send_refuse_code(turn->send, ERROR_QUOTA_EXCEEDED);
+    return AT_DONE;
+}
+
+static enum state join_line(struct turn *turn)
+{
+    struct intake_sink *sink = turn->sink;
+    i32 puts_max = turn->warehouse != NULL ? turn->warehouse->files.puts_in_flight_max : 1;
+    (void)pthread_mutex_lock(&sink->lock);
+    intake_line_append(sink, turn->send);
+    turn->send = NULL;
+    bool drive = sink->puts < puts_max;
+    sink->puts += drive ? 1 : 0;
+    (void)pthread_mutex_unlock(&sink->lock);
+    return drive ? AT_TAKE : AT_DONE;
+}
+
+static enum state take(struct turn *turn)
+{
+    arena_destroy(turn->group.arena);
+    turn->group = (struct intake_group){
+        .groups = turn->groups, .sink = turn->sink, .warehouse = turn->warehouse};
+    turn->result = OK;
+    error_clear(&turn->error);
+    if (!intake_line_take(&turn->group)) {
+        return AT_DONE;
+    }
+    turn->group.arena = arena_create(INTAKE_GROUP_ARENA_MAX);
+    return turn->group.again != NULL ? AT_AGAIN : AT_STORE;
+}
+
+static enum state look_again(struct turn *turn)
+{
+    intake_group_look_again(&turn->group);
+    return turn->group.count > 0 ? AT_STORE : AT_LEAVE;
+}
+
+static enum state leave(struct turn *turn)
+{
+    intake_line_leave(&turn->group);
+    if (turn->group.count == 0) {
+        return AT_TAKE;
+    }
+    if (turn->result != OK) {
+        return AT_REFUSE;
+    }
+    return turn->group.unsure && !PLANTED(29) ? AT_ANSWER : AT_CLEAN;
+}
+
+/* Does the state's work; answers the next state. */
+static enum state step(struct turn *turn, enum state state)
+{
+    struct intake_group *group = &turn->group;
+    switch (state) {
+    case AT_LOOK:
+        return look(turn);
+    case AT_TRY:
+        intake_dry_run(turn->groups->options, turn->send);
+        return AT_DONE;
+    case AT_QUOTA:
+        return quota(turn);
+    case AT_LINE:
+        return join_line(turn);
+    case AT_TAKE:
+        return take(turn);
+    case AT_AGAIN:
+        return look_again(turn);
+    case AT_STORE:
+        turn->result = intake_group_store(group, &turn->error);
+        return turn->result == OK ? AT_RECORD : AT_LEAVE;
+    case AT_RECORD:
+        turn->result = intake_group_record(group, &turn->error);
+        return AT_LEAVE;
+    case AT_LEAVE:
+        return leave(turn);
+    case AT_CLEAN:
+        intake_group_clean(group);
+        return AT_ANSWER;
+    case AT_ANSWER:
+        intake_group_answer(group);
+        return AT_TAKE;
+    case AT_REFUSE:
+        intake_group_refuse(group, turn->result, &turn->error);
+        return AT_TAKE;
+    case AT_DONE:
+        break;
+    }
+    assert(state < AT_DONE);
+    return AT_DONE;
+}
+
+void intake_request_run(const struct intake_groups *groups, struct intake_send *send)
+{
+    struct turn turn = {
+        .groups = groups, .send = send, .sink = send->sink, .warehouse = send->warehouse};
+    enum state state = AT_LOOK;
+    while (state != AT_DONE) {
+        state = machine_take(&MACHINE, state, step(&turn, state));
+    }
+}
