@@ -9,6 +9,7 @@
 
 enum {
     DEFLATE_WINDOW_BITS = -15, /* negative: raw */
+    GZIP_WINDOW_BITS = 15 + 16,
     DEFLATE_MEMORY_LEVEL = 8,
     SNAPPY_RATIO_MAX = 32, /* the format reaches 22: 64 bytes from a 3-byte copy */
     DECOMPRESS_STEP_MIN = 4 * KIB,
@@ -38,15 +39,21 @@ void compressor_close(struct compressor *compressor)
 
 /* ---- compressing ---- */
 
-MUST_USE static err deflate_append(i32 level, buf *out, str bytes, struct error *error)
+static int window_bits(enum compress_codec codec)
+{
+    return codec == COMPRESS_GZIP ? GZIP_WINDOW_BITS : DEFLATE_WINDOW_BITS;
+}
+
+MUST_USE static err deflate_append(const struct compressor *compressor, buf *out, str bytes,
+                                   struct error *error)
 {
     z_stream stream = {0};
     if (bytes.size > UINT32_MAX) {
         return error_set(error, LIMIT, ERROR_OVERLOADED, "a block of %zu bytes is too large",
                          bytes.size);
     }
-    if (deflateInit2(&stream, level, Z_DEFLATED, DEFLATE_WINDOW_BITS, DEFLATE_MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (deflateInit2(&stream, compressor->level, Z_DEFLATED, window_bits(compressor->codec),
+                     DEFLATE_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
         return error_memory(error);
     }
     size_t bound = deflateBound(&stream, bytes.size);
@@ -105,7 +112,8 @@ err compress_append(struct compressor *compressor, buf *out, str bytes, struct e
         buf_append(out, bytes);
         return buf_ok(out) ? OK : error_memory(error);
     case COMPRESS_DEFLATE:
-        return deflate_append(compressor->level, out, bytes, error);
+    case COMPRESS_GZIP:
+        return deflate_append(compressor, out, bytes, error);
     case COMPRESS_SNAPPY:
         return snappy_append(out, bytes, error);
     case COMPRESS_ZSTD:
@@ -173,20 +181,23 @@ MUST_USE static err inflate_all(z_stream *stream, buf *out, size_t size_max, str
     }
 }
 
-MUST_USE static err inflate_block(struct arena *arena, str bytes, size_t size_max, str *out_bytes,
-                                  struct error *error)
+MUST_USE static err inflate_block(struct arena *arena, enum compress_codec codec, str bytes,
+                                  size_t size_max, str *out_bytes, struct error *error)
 {
     if (bytes.size > UINT32_MAX) {
         return decompress_corrupt(error, "deflate", "is too large");
     }
     z_stream stream = {.next_in = (const Bytef *)bytes.data, .avail_in = (uInt)bytes.size};
-    if (inflateInit2(&stream, DEFLATE_WINDOW_BITS) != Z_OK) {
+    if (inflateInit2(&stream, window_bits(codec)) != Z_OK) {
         return error_memory(error);
     }
     buf out = decompress_buf(arena, bytes, size_max);
     err result = inflate_all(&stream, &out, size_max, error);
     inflateEnd(&stream);
     TRY(result);
+    if (codec == COMPRESS_GZIP && stream.avail_in > 0) {
+        return decompress_corrupt(error, "gzip", "has bytes behind its end");
+    }
     *out_bytes = buf_str(&out);
     return OK;
 }
@@ -266,7 +277,8 @@ err compress_expand(struct arena *arena, enum compress_codec codec, str bytes, s
         *out_bytes = bytes;
         return OK;
     case COMPRESS_DEFLATE:
-        return inflate_block(arena, bytes, size_max, out_bytes, error);
+    case COMPRESS_GZIP:
+        return inflate_block(arena, codec, bytes, size_max, out_bytes, error);
     case COMPRESS_SNAPPY:
         return unsnap_block(arena, bytes, size_max, out_bytes, error);
     case COMPRESS_ZSTD:

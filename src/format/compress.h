@@ -13,6 +13,7 @@
 enum compress_codec {
     COMPRESS_NONE,
     COMPRESS_DEFLATE, /* raw, RFC 1951 */
+    COMPRESS_GZIP,    /* RFC 1952 */
     COMPRESS_SNAPPY,  /* raw block, no checksum */
     COMPRESS_ZSTD,
 };
@@ -23,7 +24,7 @@ struct compressor {
     void *context; /* zstd only */
 };
 
-/* Level: of deflate and zstd. */
+/* Level: of deflate, gzip and zstd. */
 MUST_USE err compressor_open(enum compress_codec codec, i32 level,
                              struct compressor *out_compressor, struct error *error);
 void compressor_close(struct compressor *compressor); /* a zeroed one is allowed */

@@ -1,31 +1,13 @@
 #include "sink/roll_write.h"
 
 #include "base/assert.h"
+#include "table/write.h"
 
 enum {
     PIECE_BYTES = 128 * 1024,
     PIECES_MAX = 8192, /* 1 GiB a file */
-    ROW_GROUP_BYTES = 64 * 1024 * 1024,
     ROWS_BETWEEN_LOOKS = 256,
-    ZSTD_LEVEL_MAX = 19,
 };
-
-/* write.parquet.compression-codec and -level, as engines set them. What we do not write becomes
- * zstd. */
-static struct parquet_options options_of(const struct metadata *metadata)
-{
-    struct parquet_options options = parquet_options_default();
-    i64 level = metadata_property_i64(metadata, "write.parquet.compression-level",
-                                      options.zstd_level);
-    if (level >= 1 && level <= ZSTD_LEVEL_MAX) {
-        options.zstd_level = (i32)level;
-    }
-    str codec = metadata_property(metadata, "write.parquet.compression-codec");
-    if (codec.data != NULL && str_equal_ignore_case(codec, STR("uncompressed"))) {
-        options.zstd_level = 0;
-    }
-    return options;
-}
 
 static err print_schema(struct arena *arena, const struct schema *schema, str *out_json,
                         struct error *error)
@@ -53,14 +35,14 @@ err roll_writer_init(struct roll_writer *writer, struct roll *roll, const struct
         .roll = roll,
         .schema = schema,
         .spec = spec,
-        .options = options_of(table->metadata),
-        .data_path = commit_data_path(roll->arena, table->metadata),
+        .metadata = table->metadata,
         .scratch = scratch,
         .files = arena_array(roll->arena, ROLL_FILES_MAX, sizeof(struct data_file)),
     };
-    if (writer->data_path.data == NULL || writer->files == NULL) {
+    if (writer->files == NULL) {
         return error_memory(error);
     }
+    TRY(write_parquet_options(roll->arena, table->metadata, schema, &writer->options, error));
     return print_schema(roll->arena, schema, &writer->schema_json, error);
 }
 
@@ -77,7 +59,7 @@ bool roll_writer_wants(const struct roll_writer *writer, const struct column *co
     for (size_t i = 0; i < count; i++) {
         bytes += column_bytes(&columns[i]);
     }
-    return bytes >= ROW_GROUP_BYTES;
+    return bytes >= writer->options.row_group_bytes_max;
 }
 
 /* ---- the file under way ---- */
@@ -183,10 +165,12 @@ static err name_file(struct roll_writer *writer, const struct partition_value *v
     char text[ID_UUID_SIZE];
     str unique = id_uuid_format(id_uuid_make(writer->roll->env->seam), text);
     str folder = writer->spec->count == 0 ? STR("") : partition_path(arena, writer->spec, values);
-    *out_path = str_format(arena, "%.*s/%.*s%s%05zu-%.*s.parquet", STR_ARG(writer->data_path),
-                           STR_ARG(folder), folder.size > 0 ? "/" : "", writer->file_count,
-                           STR_ARG(unique));
-    return folder.data == NULL || out_path->data == NULL ? error_memory(error) : OK;
+    str name = str_format(arena, "%05zu-%.*s.parquet", writer->file_count, STR_ARG(unique));
+    if (folder.data == NULL || name.data == NULL) {
+        return error_memory(error);
+    }
+    *out_path = write_data_uri(arena, writer->metadata, folder, name);
+    return out_path->data == NULL ? error_memory(error) : OK;
 }
 
 err roll_writer_end(struct roll_writer *writer, const struct partition_value *values,

@@ -16,9 +16,9 @@ struct roll_writer {
     const struct partition_spec *spec;
     struct parquet_options options;
     str schema_json;
-    str data_path;
-    struct arena *scratch;          /* of the file under way; reset after it */
-    struct parquet_writer *parquet; /* NULL: no file is under way */
+    const struct metadata *metadata; /* the table's, while the writer is */
+    struct arena *scratch;           /* of the file under way; reset after it */
+    struct parquet_writer *parquet;  /* NULL: no file is under way */
     str *pieces;
     size_t piece_count;
     char *piece_end;   /* where the last piece goes on */

@@ -4,10 +4,10 @@
 #include "base/planted.h"
 #include "table/commit_summary.h"
 #include "table/document.h"
+#include "table/write.h"
 
 enum { SNAPSHOT_ID_BITS = 53 };
 
-#define COMMIT_DATA_PATH_PROPERTY     "write.data.path"
 #define COMMIT_METADATA_PATH_PROPERTY "write.metadata.path"
 
 /* What one try works on. */
@@ -50,30 +50,12 @@ struct append commit_begin(const struct seam *seam)
 
 /* ---- paths ---- */
 
-static str commit_path(struct arena *arena, const struct metadata *metadata, const char *property,
-                       const char *folder)
-{
-    str path = metadata_property(metadata, property);
-    while (path.size > 1 && path.data[path.size - 1] == '/') {
-        path.size--;
-    }
-    if (path.size > 0) {
-        return str_copy(arena, path);
-    }
-    return str_format(arena, "%.*s/%s", STR_ARG(metadata_location(metadata)), folder);
-}
-
-str commit_data_path(struct arena *arena, const struct metadata *metadata)
-{
-    return commit_path(arena, metadata, COMMIT_DATA_PATH_PROPERTY, "data");
-}
-
 /* A file beside the metadata; readers pick what they read by the suffix. */
 MUST_USE static err commit_file_path(const struct commit_try *commit, str name, str *out_path,
                                      struct error *error)
 {
-    str folder = commit_path(commit->arena, commit->metadata, COMMIT_METADATA_PATH_PROPERTY,
-                             "metadata");
+    str folder = write_folder(commit->arena, commit->metadata, COMMIT_METADATA_PATH_PROPERTY,
+                              "metadata");
     str path = str_format(commit->arena, "%.*s/%.*s.avro", STR_ARG(folder), STR_ARG(name));
     if (folder.data == NULL || name.data == NULL || path.data == NULL) {
         return error_memory(error);

@@ -46,7 +46,5 @@ struct append commit_begin(const struct seam *seam);
 MUST_USE err commit_append(struct arena *arena, const struct location_set *locations,
                            const struct table *base, const struct seam *seam, struct append *append,
                            json_t **out_request, struct error *error);
-/* Where data files go: write.data.path, else <location>/data. */
-str commit_data_path(struct arena *arena, const struct metadata *metadata);
 
 #endif

@@ -134,9 +134,11 @@ static bool manifest_map_has(const struct parquet_column_stats *column, enum man
 {
     switch (map) {
     case MAP_SIZES:
-    case MAP_VALUES:
-    case MAP_NULLS:
         return true;
+    case MAP_VALUES:
+        return column->value_count >= 0;
+    case MAP_NULLS:
+        return column->null_count >= 0;
     case MAP_NANS:
         return column->nan_count >= 0;
     case MAP_LOWER:
@@ -223,8 +225,7 @@ MUST_USE static err manifest_put_file(struct manifest_writer *writer, const stru
     avro_put_branch(out, 0); /* key_metadata */
     manifest_put_splits(out, &file->stats);
     avro_put_branch(out, 0); /* equality_ids */
-    avro_put_branch(out, 1);
-    avro_put_long(out, file->sort_order_id);
+    avro_put_branch(out, 0); /* sort_order_id: rows stand as they came, whatever the table's is */
     if (writer->format_version >= 3) {
         avro_put_branch(out, 0); /* first_row_id: inherited from the list */
     }

@@ -14,7 +14,6 @@ struct data_file {
     struct parquet_file_stats stats;
     i32 spec_id;
     const struct partition_value *partition; /* one per field of the spec */
-    i32 sort_order_id;
 };
 
 /* One entry of a manifest list (manifest_file). */

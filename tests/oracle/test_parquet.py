@@ -24,7 +24,8 @@ import parquet_thrift as thrift
 from programs import run
 
 CASES = ["types", "types_plain", "types_one_row", "nested", "nested_dictionary", "pages", "pages_small", "strings",
-         "strings_in_groups", "strings_raised", "huge"]
+         "strings_in_groups", "strings_raised", "huge", "types_gzip", "types_snappy", "pages_by_rows", "metrics",
+         "metrics_nested", "metrics_pages", "metrics_strings"]
 NESTED = ("struct", "list", "map")
 
 
@@ -39,6 +40,9 @@ class Case:
         self.bytes = path.read_bytes()
         self.footer = thrift.footer(self.bytes)
         self.leaves = [leaf for field in self.fields for leaf in leaves_of(field)]
+        chosen = {column["id"]: column for column in said["columns"]}
+        for leaf in self.leaves:
+            leaf.options = chosen.get(leaf.field["id"], leaf.options)
 
     def groups(self) -> list[list[Any]]:
         size = self.options["row_group_rows"]
@@ -52,6 +56,7 @@ class Leaf:
         self.fields = fields
         self.field = fields[-1]
         self.repeated = any(f["type"] in ("list", "map") for f in fields)
+        self.options = {"metrics": "bounds", "units": 16, "bloom": False}
 
     def path(self) -> list[str]:
         middle = {"list": ["list"], "map": ["key_value"]}
@@ -350,18 +355,18 @@ def raised(units: list[int], last: int) -> list[int] | None:
     return None
 
 
-def cut(type_: str, value: Any, upper: bool) -> Any:
-    """What is kept of a bound: 16 code points or bytes; None for an upper bound that cannot be raised."""
+def cut(type_: str, value: Any, upper: bool, most: int = 16) -> Any:
+    """What is kept of a bound: so many code points or bytes; None for an upper bound that cannot be raised."""
     if type_ == "string":
-        if len(value) <= 16 or not upper:
-            return value[:16]
-        units = raised([ord(c) for c in value[:16]], 0x10FFFF)
+        if len(value) <= most or not upper:
+            return value[:most]
+        units = raised([ord(c) for c in value[:most]], 0x10FFFF)
         return None if units is None else "".join(map(chr, units))
     if type_ == "binary":
         data = bytes.fromhex(value)
-        if len(data) <= 16 or not upper:
-            return data[:16].hex()
-        units = raised(list(data[:16]), 0xFF)
+        if len(data) <= most or not upper:
+            return data[:most].hex()
+        units = raised(list(data[:most]), 0xFF)
         return None if units is None else bytes(units).hex()
     return value
 
@@ -425,14 +430,14 @@ def test_manifest_statistics_are_those_of_the_file(case: Case) -> None:
         type_, slots = leaf.field["type"], leaf_slots(leaf, case, case.rows)
         chunks = [metadata.row_group(g).column(index) for g in range(metadata.num_row_groups)]
         assert column["bytes"] == sum(c.total_compressed_size for c in chunks)
-        assert column["values"] == len(slots)
-        assert column["nulls"] == slots.count(None)
-        nans = -1
+        mode = "none" if leaf.repeated else leaf.options["metrics"]
+        counts = [len(slots), slots.count(None), -1]
         if type_ in ("float", "double"):
-            nans = sum(s is not None and is_nan(leaf.field, s) for s in slots)
-        assert column["nans"] == nans
-        low, high = (None, None) if leaf.repeated else bounds(leaf, slots)
-        wanted = [None if low is None else cut(type_, low, False), None if high is None else cut(type_, high, True)]
+            counts[2] = sum(s is not None and is_nan(leaf.field, s) for s in slots)
+        assert [column["values"], column["nulls"], column["nans"]] == ([-1] * 3 if mode == "none" else counts)
+        low, high = bounds(leaf, slots) if mode == "bounds" else (None, None)
+        most = leaf.options["units"] or len(case.bytes)
+        wanted = [None if bound is None else cut(type_, bound, upper, most) for bound, upper in ((low, False), (high, True))]
         wanted = [None if w is None else single_value(type_, w).hex() for w in wanted]
         assert [column["lower"], column["upper"]] == wanted, leaf.path()
 
@@ -446,8 +451,9 @@ def test_manifest_statistics_agree_with_pyiceberg(case: Case) -> None:
     assert theirs.record_count == ours["rows"]
     assert theirs.split_offsets == ours["splits"]
     assert theirs.column_sizes == {c["id"]: c["bytes"] for c in ours["columns"]}
-    assert theirs.value_counts == {c["id"]: c["values"] for c in ours["columns"]}
-    assert theirs.null_value_counts == {c["id"]: c["nulls"] for c in ours["columns"]}
+    told = [c for c in ours["columns"] if c["values"] >= 0]
+    assert [theirs.value_counts[c["id"]] for c in told] == [c["values"] for c in told]
+    assert [theirs.null_value_counts[c["id"]] for c in told] == [c["nulls"] for c in told]
 
 
 # ---- pages ----
@@ -516,6 +522,107 @@ def check_column_index(case: Case, chunk: dict[int, Any], leaf: Leaf, slots: lis
     assert index[2] == [b"" if low is None else parquet_value(type_, low, False) for low, _ in kept]
     assert index[3] == [b"" if high is None else parquet_value(type_, high, True) for _, high in kept]
     assert index[5] == [page.count(None) for page in slots]
+
+
+# ---- bloom filters ----
+
+def bloom_of(case: Case, chunk: dict[int, Any]) -> bytes | None:
+    """The blocks of a chunk's filter."""
+    meta = chunk[3]
+    if 14 not in meta:
+        assert 15 not in meta
+        return None
+    header, start = thrift.at(case.bytes, meta[14])
+    assert header[2] == header[3] == header[4] == {1: {}}
+    assert start + header[1] == meta[14] + meta[15]
+    return case.bytes[start:start + header[1]]
+
+
+def test_bloom_filters_are_where_they_are_asked_for(case: Case) -> None:
+    for group, rows in zip(case.footer[4], case.groups()):
+        for chunk, leaf in zip(group[1], case.leaves):
+            slots = [s for s in leaf_slots(leaf, case, rows) if s is not None]
+            plain = leaf.field["type"] in ("boolean", "binary") or leaf.field["type"].startswith("fixed")
+            wanted = leaf.options["bloom"] and not plain and slots != []
+            blocks = bloom_of(case, chunk)
+            assert (blocks is not None) == wanted
+            if blocks is not None:
+                assert len(blocks) >= 32 and len(blocks) & (len(blocks) - 1) == 0
+                assert any(blocks)
+
+
+def duckdb_probe(case: Case, name: str, literal: str) -> list[bool]:
+    """For each row group: does DuckDB take the value for surely absent by the column's bloom filter?"""
+    rows = duckdb.execute("SELECT bloom_filter_excludes FROM parquet_bloom_probe($1, $2, " + literal + ")",
+                          [str(case.path), name]).fetchall()
+    return [row[0] for row in rows]
+
+
+@pytest.mark.parametrize("type_", ["int", "long", "float", "double", "string"])
+def test_duckdb_finds_what_is_there_by_bloom_filter_and_misses_what_is_not(type_: str, tmp_path: Path) -> None:
+    case = Case("metrics_pages", tmp_path / "file.parquet")
+    for leaf in case.leaves:
+        name = leaf.field["name"]
+        if leaf.repeated or leaf.field["type"] != type_ or not leaf.options["bloom"]:
+            continue
+        excluded = 0
+        for at, rows in enumerate(case.groups()):
+            values = [s for s in leaf_slots(leaf, case, rows) if s is not None]
+            for value in values[::len(values) // 20]:
+                assert not duckdb_probe(case, name, duckdb_literal(type_, value))[at]
+            for n in range(20):
+                absent = {"string": f"not there {n}", "float": struct.pack("<f", -77.125 - n).hex(),
+                          "double": struct.pack("<d", -77.125 - n).hex()}
+                excluded += duckdb_probe(case, name, duckdb_literal(type_, absent.get(type_, -1000 - n)))[at]
+        assert excluded >= 20 * len(case.groups()) * (1 - 2 * leaf.options["fpp"]) - 2
+        return
+    raise AssertionError(f"no {type_} with a filter")
+
+
+def duckdb_literal(type_: str, value: Any) -> str:
+    if type_ == "string":
+        return f"'{value}'"
+    if type_ in ("float", "double"):
+        number = struct.unpack("<f" if type_ == "float" else "<d", bytes.fromhex(value))[0]
+        return f"{number!r}::{type_.upper()}"
+    return f"{value}::{'INTEGER' if type_ == 'int' else 'BIGINT'}"
+
+
+@pytest.mark.parametrize("name", ["metrics", "metrics_pages", "metrics_strings"])
+def test_duckdb_filters_find_what_a_full_scan_finds(name: str, tmp_path: Path) -> None:
+    """Row groups and pages are left out by statistics and bloom filters: never one that holds what is looked for."""
+    case = Case(name, tmp_path / "file.parquet")
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE whole AS SELECT * FROM '{case.path}'")
+    for field in case.fields:
+        if field["type"] in NESTED:
+            continue
+        column = f'"{field["name"]}"'
+        values = connection.execute(f"SELECT DISTINCT {column} FROM whole ORDER BY hash({column}) LIMIT 6").fetchall()
+        for (value,) in values:
+            for how in ("=", "<", ">="):
+                found = [connection.execute(f"SELECT count(*) FROM {source} WHERE {column} {how} $1", [value]).fetchone()
+                         for source in ("whole", f"'{case.path}'")]
+                assert found[0] == found[1], (column, how, value)
+
+
+def test_either_zero_is_found_by_bloom_filter(tmp_path: Path) -> None:
+    case = Case("metrics_strings", tmp_path / "file.parquet")
+    found = 0
+    for leaf in case.leaves:
+        if leaf.options["bloom"] and leaf.field["name"].startswith("zero"):
+            for zero in ("0.0", "-0.0"):
+                assert duckdb_probe(case, leaf.field["name"], f"'{zero}'::{leaf.field['type'].upper()}") == [False] * 3
+            found += 1
+    assert found > 0
+
+
+def test_pages_end_after_so_many_rows(tmp_path: Path) -> None:
+    case = Case("pages_by_rows", tmp_path / "file.parquet")
+    for group in case.footer[4]:
+        for chunk in group[1]:
+            offsets, _ = thrift.at(case.bytes, chunk[4])
+            assert [location[3] for location in offsets[1]] == list(range(0, group[3], 70))
 
 
 def encodings(case: Case, name: str) -> list[bool]:

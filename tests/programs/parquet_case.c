@@ -7,52 +7,14 @@
  * as hex of their bytes, decimals as unscaled integers in a string, dates and times as integers,
  * structs and lists as arrays, maps as arrays of pairs. All is a function of CASE; nothing is
  * random. */
-#include "base/buf.h"
 #include "format/parquet/parquet.h"
+#include "parquet_generator.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIELDS_MAX = 160, ARENA_MAX = 1024 * MIB };
-
-struct generator {
-    struct arena *arena;
-    u64 state;
-    i32 last_id;
-    buf json;
-    buf file;
-};
-
-_Noreturn static void fail(const char *what)
-{
-    fprintf(stderr, "parquet_case: %s\n", what);
-    exit(2);
-}
-
-static void *must(void *pointer)
-{
-    if (pointer == NULL) {
-        fail("out of memory");
-    }
-    return pointer;
-}
-
-static void check(bool ok)
-{
-    if (!ok) {
-        fail("out of memory");
-    }
-}
-
-/* splitmix64 */
-static u64 next(struct generator *generator)
-{
-    u64 z = generator->state += 0x9e3779b97f4a7c15U;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-    return z ^ z >> 31;
-}
+enum { FIELDS_MAX = 160, LEAVES_MAX = 1000, ARENA_MAX = 1024 * MIB };
 
 /* ---- schemas ---- */
 
@@ -240,268 +202,9 @@ static size_t schema_huge(struct generator *g, struct field *fields)
     return 3;
 }
 
-/* ---- values ---- */
-
-static void put_hex(buf *json, const void *bytes, size_t size)
-{
-    const u8 *at = bytes;
-    buf_append_byte(json, '"');
-    for (size_t i = 0; i < size; i++) {
-        const char digits[] = "0123456789abcdef";
-        buf_append_byte(json, (u8)digits[at[i] >> 4]);
-        buf_append_byte(json, (u8)digits[at[i] & 15]);
-    }
-    buf_append_byte(json, '"');
-}
-
-static void put_fixed(struct column *column, const void *bytes)
-{
-    check(column_append_fixed(column, bytes));
-}
-
-static void put_int(struct generator *g, struct column *column, i64 value)
-{
-    i32 narrow = (i32)value;
-    put_fixed(column, &narrow);
-    buf_append_i64(&g->json, value);
-}
-
-static void put_long(struct generator *g, struct column *column, i64 value)
-{
-    put_fixed(column, &value);
-    buf_append_i64(&g->json, value);
-}
-
-/* One of low, high, the middle, or anything between. */
-static i64 pick(struct generator *g, u64 how, i64 low, i64 high)
-{
-    switch (how % 5) {
-    case 0:
-        return low;
-    case 1:
-        return high;
-    case 2:
-        return low <= 0 && high >= 0 ? 0 : low;
-    default: {
-        u64 span = (u64)high - (u64)low;
-        return (i64)((u64)low + (span == UINT64_MAX ? next(g) : next(g) % (span + 1)));
-    }
-    }
-}
-
-static void put_decimal(struct generator *g, struct column *column, i32 precision, u64 how)
-{
-    i128 limit = 1;
-    for (i32 i = 0; i < precision; i++) {
-        limit *= 10;
-    }
-    i128 value = how % 4 == 0   ? limit - 1
-                 : how % 4 == 1 ? 1 - limit
-                 : how % 4 == 2 ? 0
-                                : (i128)(((u128)next(g) << 64 | next(g)) % (u128)limit);
-    value = how % 8 == 7 ? -value : value;
-    put_fixed(column, &value);
-    char digits[48];
-    size_t at = sizeof(digits);
-    u128 rest = value < 0 ? (u128)-value : (u128)value;
-    do {
-        digits[--at] = (char)('0' + (int)(rest % 10));
-        rest /= 10;
-    } while (rest > 0);
-    buf_append_byte(&g->json, '"');
-    if (value < 0) {
-        buf_append_byte(&g->json, '-');
-    }
-    buf_append(&g->json, (str){digits + at, sizeof(digits) - at});
-    buf_append_byte(&g->json, '"');
-}
-
-/* Any fixed-width value whose form in the JSON is the hex of its bytes. */
-static void put_raw(struct generator *g, struct column *column, const void *bytes, size_t size)
-{
-    put_fixed(column, bytes);
-    put_hex(&g->json, bytes, size);
-}
-
-static void put_float(struct generator *g, struct column *column, u64 how)
-{
-    static const u32 edges[] = {0,           0x80000000U, 0x7f800000U, 0xff800000U, 0x7fc00000U,
-                                0xffc00001U, 0x7f7fffffU, 1,           0x3f800000U, 0xc0490fdbU};
-    u32 bits = how % 16 < ARRAY_COUNT(edges) ? edges[how % 16] : (u32)next(g) & 0xbf7fffffU;
-    put_raw(g, column, &bits, sizeof(bits));
-}
-
-static void put_double(struct generator *g, struct column *column, u64 how)
-{
-    static const u64 edges[] = {0,
-                                0x8000000000000000U,
-                                0x7ff0000000000000U,
-                                0xfff0000000000000U,
-                                0x7ff8000000000000U,
-                                0xfff8000000000001U,
-                                0x7fefffffffffffffU,
-                                1,
-                                0x3ff0000000000000U,
-                                0xc00921fb54442d18U};
-    u64 bits = how % 16 < ARRAY_COUNT(edges) ? edges[how % 16] : next(g) & 0xbfefffffffffffffU;
-    put_raw(g, column, &bits, sizeof(bits));
-}
-
-static void put_bytes(struct generator *g, struct column *column, str bytes)
-{
-    check(column_append_bytes(column, bytes));
-    if (column->field->type.kind == TYPE_STRING) {
-        buf_append_json_string(&g->json, bytes);
-    } else {
-        put_hex(&g->json, bytes.data, bytes.size);
-    }
-}
-
-static void put_string(struct generator *g, struct column *column, u64 how)
-{
-    static const str edges[] = {
-        STR_INIT(""),
-        STR_INIT("a"),
-        STR_INIT("\x7f"),
-        STR_INIT("z\xc3\xbc"),
-        STR_INIT("sixteen letters!"),
-        STR_INIT("seventeen letters"),
-        STR_INIT("\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80 smile"),
-        STR_INIT("\"\\\n\t"),
-    };
-    if (how % 12 < ARRAY_COUNT(edges)) {
-        put_bytes(g, column, edges[how % 12]);
-        return;
-    }
-    put_bytes(g, column, str_format(g->arena, "text %" PRIx64, next(g) >> (how % 64)));
-}
-
-static void put_blob(struct generator *g, struct column *column, size_t size)
-{
-    u8 *bytes = must(arena_alloc(g->arena, size));
-    u64 how = next(g) % 8;
-    for (size_t i = 0; i < size; i++) {
-        bytes[i] = how == 0 ? 0 : how == 1 ? 0xff : (u8)next(g);
-    }
-    if (column->field->type.kind == TYPE_BINARY) {
-        put_bytes(g, column, (str){(const char *)bytes, size});
-        return;
-    }
-    put_raw(g, column, bytes, size);
-}
-
-static void put_primitive(struct generator *g, struct column *column, u64 how)
-{
-    const i64 day = 86400;
-    const i64 first_day = -719162; /* of year 1 */
-    const i64 last_day = 2932896;  /* of year 9999 */
-    const struct type *type = &column->field->type;
-    enum type_kind kind = type->kind;
-    if (kind == TYPE_BOOLEAN) {
-        put_fixed(column, &(u8){how & 1});
-        buf_append(&g->json, how & 1 ? STR("true") : STR("false"));
-    } else if (kind == TYPE_INT) {
-        put_int(g, column, pick(g, how, INT32_MIN, INT32_MAX));
-    } else if (kind == TYPE_DATE) {
-        put_int(g, column, pick(g, how, first_day, last_day));
-    } else if (kind == TYPE_LONG) {
-        put_long(g, column, pick(g, how, INT64_MIN, INT64_MAX));
-    } else if (kind == TYPE_TIME) {
-        put_long(g, column, pick(g, how, 0, day * 1000000 - 1));
-    } else if (kind == TYPE_TIMESTAMP || kind == TYPE_TIMESTAMPTZ) {
-        put_long(g, column,
-                 pick(g, how, first_day * day * 1000000, (last_day + 1) * day * 1000000 - 1));
-    } else if (kind == TYPE_TIMESTAMP_NS || kind == TYPE_TIMESTAMPTZ_NS) {
-        put_long(g, column, pick(g, how, INT64_MIN / 1000000 * 1000000 + 1000, INT64_MAX - 1));
-    } else if (kind == TYPE_FLOAT) {
-        put_float(g, column, how);
-    } else if (kind == TYPE_DOUBLE) {
-        put_double(g, column, how);
-    } else if (kind == TYPE_DECIMAL) {
-        put_decimal(g, column, type->precision, how);
-    } else if (kind == TYPE_STRING) {
-        put_string(g, column, how);
-    } else if (kind == TYPE_BINARY) {
-        put_blob(g, column, how % 7 == 0 ? 0 : how % 23);
-    } else {
-        put_blob(g, column, column_width(type));
-    }
-}
-
-static void put_null(struct generator *g, struct column *column)
-{
-    check(column_append_null(column));
-    buf_append(&g->json, STR("null"));
-}
-
-static void put_value(struct generator *g, struct column *column, u64 how);
-
-/* Keys of one map differ. */
-static void put_key(struct generator *g, struct column *column, i64 index)
-{
-    if (column->field->type.kind == TYPE_STRING) {
-        put_bytes(g, column, str_format(g->arena, "key %" PRId64, index));
-    } else if (column->field->type.kind == TYPE_INT) {
-        put_int(g, column, index - 1);
-    } else {
-        put_long(g, column, index * 1000003);
-    }
-}
-
-static void put_nested(struct generator *g, struct column *column, u64 how)
-{
-    enum type_kind kind = column->field->type.kind;
-    static const i64 counts[] = {0, 1, 3, 0, 2, 9};
-    i64 count = kind == TYPE_STRUCT ? 1 : counts[how / 2 % ARRAY_COUNT(counts)];
-    buf_append_byte(&g->json, '[');
-    for (i64 i = 0; i < count; i++) {
-        if (i > 0) {
-            buf_append_byte(&g->json, ',');
-        }
-        if (kind == TYPE_MAP) {
-            buf_append_byte(&g->json, '[');
-            put_key(g, &column->children[0], i);
-            buf_append_byte(&g->json, ',');
-            put_value(g, &column->children[1], next(g));
-            buf_append_byte(&g->json, ']');
-        } else if (kind == TYPE_LIST) {
-            put_value(g, &column->children[0], next(g));
-        } else {
-            for (size_t c = 0; c < column->child_count; c++) {
-                if (c > 0) {
-                    buf_append_byte(&g->json, ',');
-                }
-                put_value(g, &column->children[c], next(g));
-            }
-        }
-    }
-    buf_append_byte(&g->json, ']');
-    check(column_append_nested(column));
-}
-
-static void put_value(struct generator *g, struct column *column, u64 how)
-{
-    if (!column->field->required && (how >> 32) % 4 == 0) {
-        put_null(g, column);
-    } else if (column->field->type.kind == TYPE_UNKNOWN) {
-        put_null(g, column);
-    } else if (type_is_nested(&column->field->type)) {
-        put_nested(g, column, how);
-    } else {
-        put_primitive(g, column, how);
-    }
-}
-
 /* ---- rows ---- */
 
 typedef void (*put_row)(struct generator *g, struct column *columns, size_t count, i64 row);
-
-static void comma(struct generator *g, size_t index)
-{
-    if (index > 0) {
-        buf_append_byte(&g->json, ',');
-    }
-}
 
 static void row_any(struct generator *g, struct column *columns, size_t count, i64 row)
 {
@@ -628,21 +331,75 @@ struct parquet_case {
     i32 zstd_level;
     i64 page_bytes;
     i64 dictionary_bytes;
+    enum compress_codec codec; /* when there is no zstd level */
+    i64 page_rows;             /* 0: the writer's own */
+    bool columns;              /* options of their own for the columns, else none */
 };
 
 static const struct parquet_case cases[] = {
-    {"types", schema_types, row_any, 400, 150, 3, MIB, MIB},
-    {"types_plain", schema_types, row_any, 100, 100, 0, 64, 0},
-    {"types_one_row", schema_types, row_any, 1, 1, 1, MIB, MIB},
-    {"nested", schema_nested, row_any, 600, 250, 1, 512, 1024},
-    {"nested_dictionary", schema_nested, row_any, 1000, 1000, 0, MIB, MIB},
-    {"pages", schema_pages, row_pages, 66000, 100000, 1, MIB, MIB},
-    {"pages_small", schema_pages, row_pages, 12000, 5000, 1, 8 * KIB, 512},
-    {"strings", schema_strings, row_strings, 5, 5, 1, MIB, MIB},
-    {"strings_in_groups", schema_strings, row_strings, 5, 1, 1, MIB, MIB},
-    {"strings_raised", schema_strings, row_strings, 2, 1, 1, MIB, MIB},
-    {"huge", schema_huge, row_huge, 6, 4, 1, MIB, MIB},
+    {"types", schema_types, row_any, 400, 150, 3, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"types_plain", schema_types, row_any, 100, 100, 0, 64, 0, COMPRESS_NONE, 0, false},
+    {"types_one_row", schema_types, row_any, 1, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"nested", schema_nested, row_any, 600, 250, 1, 512, 1024, COMPRESS_NONE, 0, false},
+    {"nested_dictionary", schema_nested, row_any, 1000, 1000, 0, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"pages", schema_pages, row_pages, 66000, 100000, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"pages_small", schema_pages, row_pages, 12000, 5000, 1, 8 * KIB, 512, COMPRESS_NONE, 0, false},
+    {"strings", schema_strings, row_strings, 5, 5, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"strings_in_groups", schema_strings, row_strings, 5, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"strings_raised", schema_strings, row_strings, 2, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"huge", schema_huge, row_huge, 6, 4, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"types_gzip", schema_types, row_any, 200, 150, 0, MIB, MIB, COMPRESS_GZIP, 0, false},
+    {"types_snappy", schema_types, row_any, 200, 150, 0, MIB, MIB, COMPRESS_SNAPPY, 0, false},
+    {"pages_by_rows", schema_pages, row_pages, 1000, 700, 1, MIB, MIB, COMPRESS_NONE, 70, false},
+    {"metrics", schema_types, row_any, 300, 150, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics_nested", schema_nested, row_any, 300, 150, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics_pages", schema_pages, row_pages, 12000, 5000, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics_strings", schema_strings, row_strings, 5, 2, 1, MIB, MIB, COMPRESS_NONE, 0, true},
 };
+
+/* ---- options of columns ---- */
+
+static void columns_choose(struct generator *g, const struct field *fields, size_t count,
+                           struct parquet_column_options *columns, size_t *at)
+{
+    static const i64 units[] = {PARQUET_BOUND_WHOLE, 1, 3, 16, 40};
+    for (size_t i = 0; i < count; i++) {
+        const struct type *type = &fields[i].type;
+        columns_choose(g, type->fields, type->field_count, columns, at);
+        if (type_is_nested(type) || type->kind == TYPE_UNKNOWN) {
+            continue;
+        }
+        u64 random = next(g);
+        if (random % 8 == 0) {
+            continue; /* the writer's own options */
+        }
+        columns[(*at)++] = (struct parquet_column_options){
+            .field_id = fields[i].id,
+            .metrics = random % 8 == 1   ? PARQUET_METRICS_NONE
+                       : random % 8 == 2 ? PARQUET_METRICS_COUNTS
+                                         : PARQUET_METRICS_BOUNDS,
+            .bound_units_max = units[(random >> 8) % ARRAY_COUNT(units)],
+            .bloom = (random >> 16) % 4 != 0,
+            .bloom_fpp = (random >> 24) % 2 == 0 ? 0.01 : 0.2,
+        };
+    }
+}
+
+static void put_columns(struct generator *g, const struct parquet_options *options)
+{
+    static const char *const metrics[] = {"none", "counts", "bounds"};
+    buf_append(&g->json, STR("\"columns\":["));
+    for (size_t i = 0; i < options->column_count; i++) {
+        const struct parquet_column_options *column = &options->columns[i];
+        comma(g, i);
+        buf_append_format(&g->json,
+                          "{\"id\":%d,\"metrics\":\"%s\",\"units\":%" PRId64
+                          ",\"bloom\":%s,\"fpp\":%g}",
+                          column->field_id, metrics[column->metrics], column->bound_units_max,
+                          column->bloom ? "true" : "false", column->bloom_fpp);
+    }
+    buf_append(&g->json, STR("],"));
+}
 
 static void put_fields(struct generator *g, const struct field *fields, size_t count)
 {
@@ -738,7 +495,15 @@ static void case_run(struct generator *g, const struct parquet_case *it)
         check(column_init(&columns[i], g->arena, &fields[i]));
     }
     struct parquet_options options = parquet_options_default();
-    options.zstd_level = it->zstd_level;
+    options.codec = it->zstd_level > 0 ? COMPRESS_ZSTD : it->codec;
+    options.compress_level = it->zstd_level;
+    options.page_rows_max = it->page_rows > 0 ? it->page_rows : options.page_rows_max;
+    if (it->columns) {
+        struct parquet_column_options *chosen = must(
+            arena_array(g->arena, LEAVES_MAX, sizeof(*chosen)));
+        columns_choose(g, fields, count, chosen, &options.column_count);
+        options.columns = chosen;
+    }
     options.page_bytes_max = it->page_bytes;
     options.dictionary_bytes_max = it->dictionary_bytes;
     struct error error = {0};
@@ -749,8 +514,10 @@ static void case_run(struct generator *g, const struct parquet_case *it)
     }
     buf_append_format(&g->json,
                       "{\"page_bytes\":%" PRId64 ",\"dictionary_bytes\":%" PRId64
-                      ",\"row_group_rows\":%" PRId64 ",\"zstd_level\":%d,\"fields\":",
+                      ",\"row_group_rows\":%" PRId64 ",\"zstd_level\":%d,",
                       it->page_bytes, it->dictionary_bytes, it->row_group_rows, it->zstd_level);
+    put_columns(g, &options);
+    buf_append(&g->json, STR("\"fields\":"));
     put_fields(g, fields, count);
     write_rows(g, it, writer, columns, count);
     struct parquet_file_stats stats = {0};

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "io/file.h"
 #include "table/commit.h"
+#include "table/write.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +209,7 @@ static struct append append_rows(struct maker *maker)
     must(metadata_schema(maker->arena, maker->table.metadata, &schema, &error), &error);
     must(metadata_spec(maker->arena, maker->table.metadata, &spec, &error), &error);
     append.file_count = group_rows(maker, &schema, &spec, groups);
-    str folder = commit_data_path(maker->arena, maker->table.metadata);
+    str folder = write_folder(maker->arena, maker->table.metadata, "write.data.path", "data");
     for (size_t i = 0; i < append.file_count; i++) {
         append.files[i] = (struct data_file){
             .path = str_format(maker->arena, "%.*s/%.*s%s%lld-%zu.parquet", STR_ARG(folder),

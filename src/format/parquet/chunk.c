@@ -6,7 +6,6 @@
 #include <zlib.h>
 
 enum {
-    PAGE_ROWS_MAX = 20000,
     PAGE_LENGTH_SIZE = 4,
 
     /* Numbers of parquet.thrift. */
@@ -32,6 +31,7 @@ struct page {
 struct chunk {
     struct parquet_writer *writer;
     const struct leaf *leaf;
+    const struct parquet_column_options *options;
     struct compressor *compressor;
     struct levels levels;
     struct values values;
@@ -72,6 +72,7 @@ static i64 value_bits(const struct chunk *chunk, i64 value)
 static i64 page_next(const struct chunk *chunk, struct page *page)
 {
     i64 bits_max = chunk->writer->options.page_bytes_max * 8;
+    i64 rows_max = chunk->writer->options.page_rows_max;
     i64 bits = 0;
     i64 rows = 0;
     i64 slot = page->slot_to;
@@ -80,7 +81,7 @@ static i64 page_next(const struct chunk *chunk, struct page *page)
     page->value_from = value;
     for (; slot < chunk->levels.count; slot++) {
         if (slot_starts_row(chunk, slot)) {
-            if (rows == PAGE_ROWS_MAX || (rows > 0 && bits >= bits_max)) {
+            if (rows == rows_max || (rows > 0 && bits >= bits_max)) {
                 break;
             }
             rows++;
@@ -266,7 +267,7 @@ MUST_USE static err page_keep_bounds(struct chunk *chunk, struct page *page)
     }
     bounds_widen(chunk->leaf, &chunk->bounds, bounds);
     if (chunk_has_statistics(chunk) &&
-        !bounds_keep(chunk->leaf, bounds, chunk->writer->arena, &page->kept)) {
+        !bounds_keep(chunk->leaf, bounds, PARQUET_BOUND_UNITS, chunk->writer->arena, &page->kept)) {
         return error_memory(chunk->error);
     }
     return OK;
@@ -278,10 +279,45 @@ MUST_USE static err chunk_keep_bounds(struct chunk *chunk)
     meta->value_count = chunk->levels.count;
     meta->null_count = chunk->levels.count - chunk->values.count;
     meta->nan_count = statistics_count_nans(&chunk->values);
-    if (!bounds_keep(chunk->leaf, chunk->bounds, chunk->writer->arena, &meta->kept)) {
+    struct bounds told = {0};
+    if (chunk->options->metrics == PARQUET_METRICS_BOUNDS) {
+        told = chunk->bounds;
+    }
+    struct arena *arena = chunk->writer->arena;
+    if (!bounds_keep(chunk->leaf, chunk->bounds, PARQUET_BOUND_UNITS, arena, &meta->kept) ||
+        !bounds_keep(chunk->leaf, told, chunk->options->bound_units_max, arena, &meta->manifest)) {
         return error_memory(chunk->error);
     }
     return OK;
+}
+
+/* ---- bloom filter ---- */
+
+/* Not of booleans, which have two values, and not of bytes: DuckDB up to 1.5.5 looks a BLOB up by
+ * its printed form and takes whole row groups for empty of what they hold (duckdb#23829). */
+static bool chunk_takes_bloom(const struct chunk *chunk)
+{
+    enum type_kind kind = chunk->leaf->field->type.kind;
+    return chunk->options->bloom && chunk->values.count > 0 && kind != TYPE_BOOLEAN &&
+           kind != TYPE_BINARY && kind != TYPE_FIXED;
+}
+
+MUST_USE static err chunk_bloom(struct chunk *chunk)
+{
+    if (!chunk_takes_bloom(chunk)) {
+        return OK;
+    }
+    buf *out = &chunk->writer->blooms;
+    i64 start = (i64)out->size;
+    if (chunk->has_dictionary) {
+        bloom_put(out, &chunk->values, chunk->dictionary.first, chunk->dictionary.count,
+                  chunk->options->bloom_fpp, chunk->writer->options.bloom_bytes_max);
+    } else {
+        bloom_put(out, &chunk->values, NULL, chunk->values.count, chunk->options->bloom_fpp,
+                  chunk->writer->options.bloom_bytes_max);
+    }
+    chunk->meta->bloom = (struct index_place){start, (i64)out->size - start};
+    return buf_ok(out) ? OK : error_memory(chunk->error);
 }
 
 /* ---- page indexes ---- */
@@ -417,13 +453,13 @@ MUST_USE static err chunk_write_pages(struct chunk *chunk)
     return buf_ok(pages) ? OK : error_memory(chunk->error);
 }
 
-err chunk_write(struct parquet_writer *writer, const struct leaf *leaf,
-                const struct column *columns, struct compressor *compressor,
-                struct chunk_meta *out_meta, struct error *error)
+err chunk_write(struct parquet_writer *writer, size_t leaf_index, const struct column *columns,
+                struct compressor *compressor, struct chunk_meta *out_meta, struct error *error)
 {
     struct chunk chunk = {
         .writer = writer,
-        .leaf = leaf,
+        .leaf = &writer->leaves[leaf_index],
+        .options = &writer->columns[leaf_index],
         .compressor = compressor,
         .meta = out_meta,
         .error = error,
@@ -437,5 +473,6 @@ err chunk_write(struct parquet_writer *writer, const struct leaf *leaf,
     out_meta->data_page_at = writer->offset;
     TRY(chunk_write_pages(&chunk));
     TRY(chunk_keep_bounds(&chunk));
+    TRY(chunk_bloom(&chunk));
     return chunk_index(&chunk);
 }

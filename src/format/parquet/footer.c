@@ -27,6 +27,8 @@ enum {
     UNIT_MICROS = 2,
     UNIT_NANOS = 3,
     CODEC_UNCOMPRESSED = 0,
+    CODEC_SNAPPY = 1,
+    CODEC_GZIP = 2,
     CODEC_ZSTD = 6,
     ENCODING_PLAIN = 0,
     ENCODING_RLE = 3,
@@ -328,8 +330,32 @@ static void page_counts_put(struct thrift *thrift, const struct chunk_meta *chun
                    chunk->page_count);
 }
 
+static i32 codec_number(enum compress_codec codec)
+{
+    switch (codec) {
+    case COMPRESS_NONE:
+    case COMPRESS_DEFLATE: /* not in Parquet: parquet_open asserts that it is not asked for */
+        return CODEC_UNCOMPRESSED;
+    case COMPRESS_SNAPPY:
+        return CODEC_SNAPPY;
+    case COMPRESS_GZIP:
+        return CODEC_GZIP;
+    case COMPRESS_ZSTD:
+        return CODEC_ZSTD;
+    }
+    return CODEC_UNCOMPRESSED;
+}
+
+/* Where what stands between the row groups and the footer begins. */
+struct footer_places {
+    i64 blooms;
+    i64 column_indexes;
+    i64 offset_indexes;
+};
+
 static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *writer,
-                           const struct leaf *leaf, const struct chunk_meta *chunk)
+                           const struct leaf *leaf, const struct chunk_meta *chunk,
+                           const struct footer_places *places)
 {
     thrift_struct(thrift, 3);
     thrift_i32(thrift, 1, (i32)leaf->physical);
@@ -338,7 +364,7 @@ static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *w
     for (size_t i = 0; i < leaf->name_count; i++) {
         thrift_element_binary(thrift, leaf->names[i]);
     }
-    thrift_i32(thrift, 4, writer->options.zstd_level > 0 ? CODEC_ZSTD : CODEC_UNCOMPRESSED);
+    thrift_i32(thrift, 4, codec_number(writer->options.codec));
     thrift_i64(thrift, 5, chunk->value_count);
     thrift_i64(thrift, 6, chunk->uncompressed_bytes);
     thrift_i64(thrift, 7, chunk->compressed_bytes);
@@ -348,27 +374,31 @@ static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *w
     }
     statistics_put(thrift, leaf, chunk);
     page_counts_put(thrift, chunk);
+    if (chunk->bloom.size > 0) {
+        thrift_i64(thrift, 14, places->blooms + chunk->bloom.at);
+        thrift_i32(thrift, 15, (i32)chunk->bloom.size);
+    }
     thrift_end(thrift);
 }
 
 static void chunk_put(struct thrift *thrift, const struct parquet_writer *writer,
                       const struct leaf *leaf, const struct chunk_meta *chunk,
-                      i64 column_indexes_at, i64 offset_indexes_at)
+                      const struct footer_places *places)
 {
     thrift_begin(thrift);
     thrift_i64(thrift, 2, 0); /* deprecated, and required */
-    chunk_put_meta(thrift, writer, leaf, chunk);
-    thrift_i64(thrift, 4, offset_indexes_at + chunk->offset_index.at);
+    chunk_put_meta(thrift, writer, leaf, chunk, places);
+    thrift_i64(thrift, 4, places->offset_indexes + chunk->offset_index.at);
     thrift_i32(thrift, 5, (i32)chunk->offset_index.size);
     if (chunk->column_index.size > 0) {
-        thrift_i64(thrift, 6, column_indexes_at + chunk->column_index.at);
+        thrift_i64(thrift, 6, places->column_indexes + chunk->column_index.at);
         thrift_i32(thrift, 7, (i32)chunk->column_index.size);
     }
     thrift_end(thrift);
 }
 
 static void row_group_put(struct thrift *thrift, const struct parquet_writer *writer, size_t index,
-                          i64 column_indexes_at, i64 offset_indexes_at)
+                          const struct footer_places *places)
 {
     const struct row_group_meta *group = &writer->row_groups[index];
     i64 uncompressed = 0;
@@ -379,7 +409,7 @@ static void row_group_put(struct thrift *thrift, const struct parquet_writer *wr
         const struct chunk_meta *chunk = &group->chunks[i];
         uncompressed += chunk->uncompressed_bytes;
         compressed += chunk->compressed_bytes;
-        chunk_put(thrift, writer, &writer->leaves[i], chunk, column_indexes_at, offset_indexes_at);
+        chunk_put(thrift, writer, &writer->leaves[i], chunk, places);
     }
     thrift_i64(thrift, 2, uncompressed);
     thrift_i64(thrift, 3, group->rows);
@@ -416,8 +446,8 @@ static void column_orders_put(struct thrift *thrift, size_t count)
     }
 }
 
-static void footer_put(buf *out, const struct parquet_writer *writer, i64 column_indexes_at,
-                       i64 offset_indexes_at)
+static void footer_put(buf *out, const struct parquet_writer *writer,
+                       const struct footer_places *places)
 {
     struct thrift thrift = {.out = out};
     thrift_begin(&thrift);
@@ -426,7 +456,7 @@ static void footer_put(buf *out, const struct parquet_writer *writer, i64 column
     thrift_i64(&thrift, 3, writer->rows);
     thrift_list(&thrift, 4, THRIFT_STRUCT, writer->row_group_count);
     for (size_t i = 0; i < writer->row_group_count; i++) {
-        row_group_put(&thrift, writer, i, column_indexes_at, offset_indexes_at);
+        row_group_put(&thrift, writer, i, places);
     }
     key_values_put(&thrift, writer->schema_json);
     thrift_binary(&thrift, 6, str_from(writer->options.created_by));
@@ -436,13 +466,15 @@ static void footer_put(buf *out, const struct parquet_writer *writer, i64 column
 
 err footer_write(struct parquet_writer *writer, struct error *error)
 {
-    i64 column_indexes_at = writer->offset;
+    struct footer_places places = {.blooms = writer->offset};
+    TRY(parquet_put(writer, buf_str(&writer->blooms), error));
+    places.column_indexes = writer->offset;
     TRY(parquet_put(writer, buf_str(&writer->column_indexes), error));
-    i64 offset_indexes_at = writer->offset;
+    places.offset_indexes = writer->offset;
     TRY(parquet_put(writer, buf_str(&writer->offset_indexes), error));
 
     buf footer = buf_create(writer->arena, 4 * KIB, INT32_MAX);
-    footer_put(&footer, writer, column_indexes_at, offset_indexes_at);
+    footer_put(&footer, writer, &places);
     u8 size[4];
     num_store_u32(size, (u32)footer.size);
     buf_append_bytes(&footer, size, sizeof(size));

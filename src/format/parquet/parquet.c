@@ -5,8 +5,9 @@
 
 enum {
     PARQUET_ROW_GROUP_ROWS = 1024 * 1024,
+    PARQUET_ROW_GROUP_BYTES = 64 * 1024 * 1024,
+    PARQUET_PAGE_ROWS = 20000,
     PARQUET_ZSTD_LEVEL = 1,
-    PARQUET_ZSTD_LEVEL_MAX = 19,
 };
 
 #define PARQUET_INDEXES_SIZE_MAX ((size_t)INT32_MAX)
@@ -14,10 +15,14 @@ enum {
 struct parquet_options parquet_options_default(void)
 {
     return (struct parquet_options){
-        .zstd_level = PARQUET_ZSTD_LEVEL,
+        .codec = COMPRESS_ZSTD,
+        .compress_level = PARQUET_ZSTD_LEVEL,
         .row_group_rows_max = PARQUET_ROW_GROUP_ROWS,
+        .row_group_bytes_max = PARQUET_ROW_GROUP_BYTES,
         .page_bytes_max = MIB,
+        .page_rows_max = PARQUET_PAGE_ROWS,
         .dictionary_bytes_max = MIB,
+        .bloom_bytes_max = MIB,
         .created_by = "lhbox version 0.1.0",
     };
 }
@@ -39,17 +44,48 @@ static void scratch_init(struct parquet_writer *writer)
     scratch->body = buf_create(writer->arena, 0, INT32_MAX);
     scratch->packed = buf_create(writer->arena, 0, INT32_MAX);
     scratch->header = buf_create(writer->arena, 0, INT32_MAX);
+    writer->blooms = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->column_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->offset_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
+}
+
+/* Each leaf's options: a merge, as both stand in the schema's order. */
+MUST_USE static err columns_match(struct parquet_writer *writer, struct error *error)
+{
+    const struct parquet_options *options = &writer->options;
+    writer->columns = arena_array(writer->arena, writer->leaf_count, sizeof(*writer->columns));
+    if (writer->columns == NULL) {
+        return error_memory(error);
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < writer->leaf_count; i++) {
+        i32 id = writer->leaves[i].field->id;
+        size_t found = at;
+        while (found < options->column_count && options->columns[found].field_id != id) {
+            found++;
+        }
+        struct parquet_column_options column = {.field_id = id,
+                                                .metrics = PARQUET_METRICS_BOUNDS,
+                                                .bound_units_max = PARQUET_BOUND_UNITS};
+        if (found < options->column_count) {
+            column = options->columns[found];
+            at = found;
+        }
+        if (writer->leaves[i].repetition_max > 0) {
+            column.metrics = PARQUET_METRICS_NONE;
+        }
+        writer->columns[i] = column;
+    }
+    return OK;
 }
 
 err parquet_open(struct arena *arena, const struct field *fields, size_t field_count,
                  const struct parquet_options *options, str schema_json, parquet_output output,
                  void *output_context, struct parquet_writer **out_writer, struct error *error)
 {
-    assert(options->zstd_level >= 0);
-    assert(options->zstd_level <= PARQUET_ZSTD_LEVEL_MAX);
+    assert(options->codec != COMPRESS_DEFLATE);
     assert(options->page_bytes_max > 0);
+    assert(options->page_rows_max > 0);
     assert(options->created_by != NULL);
     struct parquet_writer *writer = arena_alloc(arena, sizeof(*writer));
     if (writer == NULL) {
@@ -67,6 +103,7 @@ err parquet_open(struct arena *arena, const struct field *fields, size_t field_c
         return error_set(error, INVALID, ERROR_UNSUPPORTED_COLUMN_TYPE,
                          "the table has no column that a Parquet file can hold");
     }
+    TRY(columns_match(writer, error));
     scratch_init(writer);
     TRY(parquet_put(writer, STR("PAR1"), error));
     *out_writer = writer;
@@ -115,11 +152,9 @@ err parquet_row_group(struct parquet_writer *writer, const struct column *column
     TRY(row_group_add(writer, rows, &group, error));
 
     AUTO_COMPRESSOR struct compressor compressor = {0};
-    i32 level = writer->options.zstd_level;
-    TRY(compressor_open(level > 0 ? COMPRESS_ZSTD : COMPRESS_NONE, level, &compressor, error));
+    TRY(compressor_open(writer->options.codec, writer->options.compress_level, &compressor, error));
     for (size_t i = 0; i < writer->leaf_count; i++) {
-        TRY(chunk_write(writer, &writer->leaves[i], columns, &compressor, &group->chunks[i],
-                        error));
+        TRY(chunk_write(writer, i, columns, &compressor, &group->chunks[i], error));
     }
     writer->rows += rows;
     return OK;
@@ -135,7 +170,7 @@ static struct bounds file_bounds(const struct parquet_writer *writer, size_t lea
     struct bounds bounds = {0};
     bool upper_known = true;
     for (size_t i = 0; i < writer->row_group_count; i++) {
-        struct bounds chunk = writer->row_groups[i].chunks[leaf_index].kept.bounds;
+        struct bounds chunk = writer->row_groups[i].chunks[leaf_index].manifest.bounds;
         upper_known = upper_known && (chunk.lower.data == NULL || chunk.upper.data != NULL);
         bounds_widen(leaf, &bounds, chunk);
     }
@@ -145,8 +180,8 @@ static struct bounds file_bounds(const struct parquet_writer *writer, size_t lea
     return bounds;
 }
 
-MUST_USE static err column_stats_make(const struct parquet_writer *writer, size_t leaf_index,
-                                      struct parquet_column_stats *stats, struct error *error)
+static void column_stats_count(const struct parquet_writer *writer, size_t leaf_index,
+                               struct parquet_column_stats *stats)
 {
     const struct leaf *leaf = &writer->leaves[leaf_index];
     bool is_float = leaf->physical == LEAF_FLOAT || leaf->physical == LEAF_DOUBLE;
@@ -156,14 +191,22 @@ MUST_USE static err column_stats_make(const struct parquet_writer *writer, size_
         stats->compressed_bytes += chunk->compressed_bytes;
         stats->value_count += chunk->value_count;
         stats->null_count += chunk->null_count;
-        stats->nan_count += is_float ? chunk->nan_count : 0;
+        stats->nan_count += chunk->nan_count;
     }
-    if (!is_float) {
+    if (writer->columns[leaf_index].metrics == PARQUET_METRICS_NONE) {
+        stats->value_count = -1;
+        stats->null_count = -1;
+    }
+    if (writer->columns[leaf_index].metrics == PARQUET_METRICS_NONE || !is_float) {
         stats->nan_count = -1;
     }
-    if (leaf->repetition_max > 0) {
-        return OK;
-    }
+}
+
+MUST_USE static err column_stats_make(const struct parquet_writer *writer, size_t leaf_index,
+                                      struct parquet_column_stats *stats, struct error *error)
+{
+    const struct leaf *leaf = &writer->leaves[leaf_index];
+    column_stats_count(writer, leaf_index, stats);
     struct bounds bounds = {0};
     if (!bounds_for_iceberg(leaf, file_bounds(writer, leaf_index), writer->arena, &bounds)) {
         return error_memory(error);

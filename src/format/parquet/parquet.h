@@ -1,10 +1,10 @@
 /* parquet: writes one Parquet file from columns.
  *
  * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY, RLE levels,
- * zstd, field ids on every node, REQUIRED where the schema says so, logical types and (where they
- * exist) converted types, full statistics. Three-level lists named list/element, maps
- * key_value/key/value. Spec: Apache Parquet format, parquet.thrift, LogicalTypes.md, Encodings.md;
- * Iceberg spec appendix A.
+ * field ids on every node, REQUIRED where the schema says so, logical types and (where they exist)
+ * converted types, full statistics, and bloom filters where they are asked for. Three-level lists
+ * named list/element, maps key_value/key/value. Spec: Apache Parquet format, parquet.thrift,
+ * LogicalTypes.md, Encodings.md, BloomFilter.md; Iceberg spec appendix A.
  *
  * A writer takes row groups one at a time and hands finished bytes to the caller's sink in order,
  * so that memory is bound by a row group. Owned by one roll worker. Fails with LIMIT (arena) or
@@ -14,29 +14,54 @@
 
 #include "base/error.h"
 #include "format/column.h"
+#include "format/compress.h"
 
 /* Takes the next bytes of the file. The slice is the caller's only during the call. */
 typedef err (*parquet_output)(void *context, str bytes, struct error *error);
 
+/* How much parquet_column_stats tell. Leaves inside lists and maps never tell more than NONE. */
+enum parquet_metrics {
+    PARQUET_METRICS_NONE,   /* the size alone */
+    PARQUET_METRICS_COUNTS, /* and how many values, nulls and NaNs */
+    PARQUET_METRICS_BOUNDS, /* and least and greatest value */
+};
+
+enum { PARQUET_BOUND_WHOLE = 0, PARQUET_BOUND_UNITS = 16 };
+
+struct parquet_column_options {
+    i32 field_id;
+    enum parquet_metrics metrics;
+    i64 bound_units_max; /* code points of strings, bytes of binaries; or PARQUET_BOUND_WHOLE */
+    bool bloom;          /* never of booleans, binary and fixed */
+    double bloom_fpp;    /* between 0 and 1: how often it may be wrong about what is not there */
+};
+
 struct parquet_options {
-    i32 zstd_level; /* 1..19; 0: not compressed */
+    enum compress_codec codec; /* not DEFLATE */
+    i32 compress_level;        /* zstd 1..19, gzip 0..9 */
     i64 row_group_rows_max;
-    i64 page_bytes_max;       /* of values before compression */
+    i64 row_group_bytes_max; /* of columns in memory, when the caller should give them */
+    i64 page_bytes_max;      /* of values before compression */
+    i64 page_rows_max;
     i64 dictionary_bytes_max; /* a column chunk falls back to PLAIN past this */
+    i64 bloom_bytes_max;      /* of one filter */
     const char *created_by;
+    /* In the order in which a walk through the schema meets the leaves; those that are not among
+     * them have bounds of PARQUET_BOUND_UNITS and no filter. */
+    const struct parquet_column_options *columns;
+    size_t column_count;
 };
 struct parquet_options parquet_options_default(void);
 
 /* What the manifest wants to know of one leaf column, over the whole file. Bounds are Iceberg
- * single-value bytes (spec appendix D), strings and binaries cut to 16 code points or bytes with
- * the upper bound raised; data NULL: none. Leaves inside lists and maps have counts and no bounds.
- */
+ * single-value bytes (spec appendix D), strings and binaries cut as the column's options say with
+ * the upper bound raised; data NULL: none. */
 struct parquet_column_stats {
     i32 field_id;
     i64 compressed_bytes;
-    i64 value_count; /* nulls, and NaNs, included */
-    i64 null_count;
-    i64 nan_count; /* -1: not a float type */
+    i64 value_count; /* nulls, and NaNs, included; -1: not told */
+    i64 null_count;  /* -1: not told */
+    i64 nan_count;   /* -1: not told, or not a float type */
     str lower;
     str upper;
 };

@@ -196,16 +196,19 @@ static bool byte_continues(char byte)
     return ((u8)byte & 0xc0) == 0x80;
 }
 
-/* The size of the first BOUND_UNITS_MAX code points or bytes. */
-static size_t cut_size(enum type_kind kind, str value)
+/* The size of the first code points or bytes. */
+static size_t cut_size(enum type_kind kind, str value, i64 units_max)
 {
-    if (kind == TYPE_BINARY) {
-        return value.size < BOUND_UNITS_MAX ? value.size : BOUND_UNITS_MAX;
+    if (units_max == PARQUET_BOUND_WHOLE || (i64)value.size <= units_max) {
+        return value.size;
     }
-    size_t units = 0;
+    if (kind == TYPE_BINARY) {
+        return (size_t)units_max;
+    }
+    i64 units = 0;
     size_t at = 0;
-    while (at < value.size && at < BOUND_CUT_BYTES_MAX) {
-        if (!byte_continues(value.data[at]) && units++ == BOUND_UNITS_MAX) {
+    while (at < value.size) {
+        if (!byte_continues(value.data[at]) && units++ == units_max) {
             break;
         }
         at++;
@@ -273,32 +276,32 @@ MUST_USE static bool keep_copy(struct arena *arena, str value, str *out_kept)
 MUST_USE static bool keep_upper(enum type_kind kind, str value, size_t size, struct arena *arena,
                                 str *out_kept)
 {
-    char bytes[BOUND_CUT_BYTES_MAX + 4];
-    assert(size <= BOUND_CUT_BYTES_MAX);
+    enum { CODE_POINT_BYTES_MAX = 4 };
+    char *bytes = arena_alloc(arena, size + CODE_POINT_BYTES_MAX);
+    if (bytes == NULL) {
+        return false;
+    }
     memcpy(bytes, value.data, size);
     bool raised = kind == TYPE_STRING ? raise_code_points(bytes, &size) : raise_bytes(bytes, &size);
-    if (!raised) {
-        *out_kept = (str){0};
-        return true;
-    }
-    return keep_copy(arena, (str){bytes, size}, out_kept);
+    *out_kept = raised ? (str){bytes, size} : (str){0};
+    return true;
 }
 
-bool bounds_keep(const struct leaf *leaf, struct bounds whole, struct arena *arena,
+bool bounds_keep(const struct leaf *leaf, struct bounds whole, i64 units_max, struct arena *arena,
                  struct kept_bounds *out_kept)
 {
     struct kept_bounds kept = {.lower_exact = true, .upper_exact = true};
     enum type_kind kind = leaf->field->type.kind;
-    bool cuts = kind == TYPE_STRING || kind == TYPE_BINARY;
+    i64 units = kind == TYPE_STRING || kind == TYPE_BINARY ? units_max : PARQUET_BOUND_WHOLE;
     if (whole.lower.data != NULL) {
-        size_t size = cuts ? cut_size(kind, whole.lower) : whole.lower.size;
+        size_t size = cut_size(kind, whole.lower, units);
         kept.lower_exact = size == whole.lower.size;
         if (!keep_copy(arena, (str){whole.lower.data, size}, &kept.bounds.lower)) {
             return false;
         }
     }
     if (whole.upper.data != NULL) {
-        size_t size = cuts ? cut_size(kind, whole.upper) : whole.upper.size;
+        size_t size = cut_size(kind, whole.upper, units);
         kept.upper_exact = size == whole.upper.size;
         bool done = kept.upper_exact
                         ? keep_copy(arena, whole.upper, &kept.bounds.upper)

@@ -1,18 +1,14 @@
 /* statistics: least and greatest value of a leaf, in Parquet's and in Iceberg's form.
  *
- * NaN is never a bound; -0.0 comes before +0.0. Strings are cut to 16 code points and binaries to
- * 16 bytes; a cut upper bound is raised, and is none where nothing can be raised. Other types are
- * whole. Spec: parquet.thrift (ColumnOrder, Statistics); Iceberg spec, appendix D. Private to
+ * NaN is never a bound; -0.0 comes before +0.0. Strings are cut to some code points and binaries to
+ * as many bytes; a cut upper bound is raised, and is none where nothing can be raised. Other types
+ * are whole. Spec: parquet.thrift (ColumnOrder, Statistics); Iceberg spec, appendix D. Private to
  * parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_STATISTICS_H
 #define LHBOX_FORMAT_PARQUET_STATISTICS_H
 
 #include "format/parquet/encode.h"
-
-enum {
-    BOUND_UNITS_MAX = 16,                      /* code points or bytes */
-    BOUND_CUT_BYTES_MAX = 4 * BOUND_UNITS_MAX, /* of a cut string */
-};
+#include "format/parquet/parquet.h"
 
 /* Slices of whole physical values; data NULL: none (no values, or only NaNs). */
 struct bounds {
@@ -34,9 +30,10 @@ struct kept_bounds {
     bool lower_exact;
     bool upper_exact;
 };
-/* Copies into the arena. False at its limit. */
-MUST_USE bool bounds_keep(const struct leaf *leaf, struct bounds whole, struct arena *arena,
-                          struct kept_bounds *out_kept);
+/* Copies into the arena. `units_max`: code points or bytes, PARQUET_BOUND_WHOLE for all. False at
+ * the arena's limit. */
+MUST_USE bool bounds_keep(const struct leaf *leaf, struct bounds whole, i64 units_max,
+                          struct arena *arena, struct kept_bounds *out_kept);
 /* For Parquet's own statistics: a zero of either sign becomes -0.0 below and +0.0 above. */
 struct bounds bounds_for_parquet(const struct leaf *leaf, struct bounds kept);
 /* Iceberg's single-value form: differs for decimals only. False at the arena's limit. */

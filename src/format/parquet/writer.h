@@ -5,7 +5,7 @@
 #ifndef LHBOX_FORMAT_PARQUET_WRITER_H
 #define LHBOX_FORMAT_PARQUET_WRITER_H
 
-#include "format/compress.h"
+#include "format/parquet/bloom.h"
 #include "format/parquet/levels.h"
 #include "format/parquet/parquet.h"
 #include "format/parquet/statistics.h"
@@ -29,7 +29,9 @@ struct chunk_meta {
     i64 nan_count;
     i64 uncompressed_bytes; /* both with page headers */
     i64 compressed_bytes;
-    struct kept_bounds kept;
+    struct kept_bounds kept;     /* for the file's own statistics */
+    struct kept_bounds manifest; /* for the manifest */
+    struct index_place bloom;
     struct index_place column_index;
     struct index_place offset_index;
 };
@@ -62,12 +64,14 @@ struct parquet_writer {
     void *output_context;
 
     struct leaf *leaves;
+    struct parquet_column_options *columns; /* one per leaf */
     size_t leaf_count;
     i64 offset; /* bytes given to the output */
     struct row_group_meta *row_groups;
     size_t row_group_count;
     size_t row_group_capacity;
     i64 rows;
+    buf blooms;
     buf column_indexes;
     buf offset_indexes;
     struct scratch scratch;
@@ -77,11 +81,11 @@ struct parquet_writer {
 MUST_USE err parquet_put(struct parquet_writer *writer, str bytes, struct error *error);
 
 /* One column chunk: its dictionary page, if any, and its data pages. */
-MUST_USE err chunk_write(struct parquet_writer *writer, const struct leaf *leaf,
+MUST_USE err chunk_write(struct parquet_writer *writer, size_t leaf_index,
                          const struct column *columns, struct compressor *compressor,
                          struct chunk_meta *out_meta, struct error *error);
 
-/* The page indexes and the footer, with the length and PAR1 behind it. */
+/* The bloom filters, the page indexes and the footer, with the length and PAR1 behind it. */
 MUST_USE err footer_write(struct parquet_writer *writer, struct error *error);
 
 #endif

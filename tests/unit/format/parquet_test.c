@@ -138,9 +138,9 @@ static void counts_and_bounds_are_over_all_row_groups(void **state)
     assert_true(stats.split_offsets[2] > stats.split_offsets[1]);
     assert_int_equal(stats.column_count, LEAVES);
     const i32 ids[] = {1, 2, 3, 4, 6};
-    const i64 nulls[] = {0, 1, 0, 0, 0};
+    const i64 nulls[] = {0, 1, 0, 0, -1}; /* of the leaf in a list nothing is told */
     const i64 nans[] = {-1, -1, 1, -1, -1};
-    const i64 values[] = {3, 3, 3, 3, 6};
+    const i64 values[] = {3, 3, 3, 3, -1};
     for (size_t i = 0; i < LEAVES; i++) {
         assert_int_equal(stats.columns[i].field_id, ids[i]);
         assert_int_equal(stats.columns[i].null_count, nulls[i]);

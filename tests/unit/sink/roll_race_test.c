@@ -1,5 +1,7 @@
 #include "roll_fixture.h"
 
+#include "table/write.h"
+
 /* Others at the same table, and requests that come late. */
 
 static int open_plain(void **state)
@@ -33,7 +35,7 @@ static void a_lost_race_commits_the_same_file_again(void **state)
     assert_int_equal(table_rows(f), 2);
     struct store_list files = {0};
     struct table table = load_table(f);
-    str data = commit_data_path(f->arena, table.metadata);
+    str data = write_folder(f->arena, table.metadata, "write.data.path", "data");
     table_close(&table);
     str prefix = str_slice(data, f->place.prefix.size + 1, data.size);
     must(f, store_list(&f->store, f->arena, prefix, STR(""), 100, &files, &f->error));

@@ -370,8 +370,7 @@ static json_t *client_append(struct fixture *f, const char *name, const char *da
     str bytes = STR("rows");
     must(f, location_put(&f->locations, f->arena, data, &bytes, 1, &f->error));
     struct append result = commit_begin(seam_system());
-    struct data_file file = {
-        .path = data, .stats = {.rows = 1, .file_bytes = (i64)bytes.size}, .sort_order_id = 0};
+    struct data_file file = {.path = data, .stats = {.rows = 1, .file_bytes = (i64)bytes.size}};
     result.files = &file;
     result.file_count = 1;
     json_t *request = NULL;

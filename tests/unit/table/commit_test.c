@@ -2,6 +2,7 @@
 
 #include "format/avro.h"
 #include "table/commit.h"
+#include "table/write.h"
 
 struct world {
     struct arena *arena;
@@ -400,11 +401,13 @@ static void deletes_are_carried_without_row_ids(void **state)
 static void tables_can_say_where_files_go(void **state)
 {
     struct world *world = *state;
-    assert_str(commit_data_path(world->arena, world->table.metadata), "file:///w/t/data");
+    assert_str(write_folder(world->arena, world->table.metadata, "write.data.path", "data"),
+               "file:///w/t/data");
     fixture_apply(world->table.metadata,
                   "[{'action':'set-properties','updates':{'write.data.path':'file:///w/d/',"
                   "'write.metadata.path':'file:///w/m'}}]");
-    assert_str(commit_data_path(world->arena, world->table.metadata), "file:///w/d");
+    assert_str(write_folder(world->arena, world->table.metadata, "write.data.path", "data"),
+               "file:///w/d");
     struct append append = append_of(world, 1);
     AUTO_JSON json_t *request = request_of(world, &append);
     str list = str_from(json_string_value(json_object_get(snapshot_of(request), "manifest-list")));
