@@ -299,7 +299,7 @@ MUST_USE bool http_request_append(struct http_request *request, const char *byte
 /* Room for one more field; NULL at the limit. */
 struct http_field *http_request_field_add(struct http_request *request);
 /* Splits and decodes the target; NULL when it is well, else what is wrong with it. */
-const char *http_request_read_target(struct http_request *request);
+const char *http_request_read_target(struct http_request *request, str raw_prefix);
 /* Counts the bytes against the budget of all bodies; false when it is used up. */
 MUST_USE bool http_request_reserve(struct http_request *request, i64 bytes);
 static inline str http_request_span(const struct http_request *request, struct http_span span)

@@ -194,7 +194,8 @@ static bool check_expect(struct http_connection *connection, const struct known_
 
 static bool check_target(struct http_connection *connection)
 {
-    const char *wrong = http_request_read_target(connection->request);
+    const char *wrong = http_request_read_target(connection->request,
+                                                 connection->loop->server->options.raw_prefix);
     return wrong == NULL ? true : http_refuse(connection, ERROR_BAD_REQUEST, wrong);
 }
 

@@ -145,9 +145,11 @@ static str target_skip_authority(str target)
     return STR("/");
 }
 
-/* Decodes the path; NULL when it is well. */
-static const char *path_decode(struct arena *arena, str raw, str *out_path)
+/* Decodes the path; NULL when it is well. An encoded slash stays as it is where the application
+ * takes its raw path apart, and stands nowhere else. */
+static const char *path_decode(struct arena *arena, str raw, str raw_prefix, str *out_path)
 {
+    bool keeps = raw_prefix.size > 0 && str_starts(raw, raw_prefix);
     char *decoded = arena_alloc(arena, raw.size + 1);
     if (decoded == NULL) {
         return "the path is too long";
@@ -160,8 +162,12 @@ static const char *path_decode(struct arena *arena, str raw, str *out_path)
             if (byte < 0) {
                 return "a percent sign in the path is not followed by two hex digits";
             }
-            if (byte == 0 || byte == '/') {
+            if (byte == 0 || (byte == '/' && !keeps)) {
                 return "a NUL or an encoded slash in the path";
+            }
+            if (byte == '/') {
+                decoded[size++] = c;
+                continue;
             }
             c = (char)(unsigned char)byte;
             at += 2;
@@ -195,7 +201,7 @@ static bool escapes_well_formed(str text)
     return true;
 }
 
-const char *http_request_read_target(struct http_request *request)
+const char *http_request_read_target(struct http_request *request, str raw_prefix)
 {
     str target = http_request_span(request, request->target);
     if (str_find_byte(target, '#') >= 0) {
@@ -222,7 +228,7 @@ const char *http_request_read_target(struct http_request *request)
     if (!escapes_well_formed(request->query)) {
         return "a percent sign in the query is not followed by two hex digits";
     }
-    const char *wrong = path_decode(request->arena, request->raw_path, &request->path);
+    const char *wrong = path_decode(request->arena, request->raw_path, raw_prefix, &request->path);
     if (wrong == NULL && path_has_dot_segment(request->path)) {
         wrong = "a dot segment in the path";
     }

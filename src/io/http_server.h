@@ -63,6 +63,7 @@ struct http_options {
     i32 connections_max;
     i64 body_bytes_max;          /* of one request: 413 past it, at once when the length says so */
     i64 bodies_bytes_max;        /* of all requests being read or parked; 503 overloaded past it */
+    str raw_prefix;              /* paths below it may have encoded slashes; empty: none may */
     i32 head_bytes_max;          /* 16 KiB */
     i32 target_bytes_max;        /* 8 KiB */
     i32 header_count_max;        /* 64 */
@@ -99,8 +100,8 @@ struct arena *http_request_arena(struct http_request *request);
 void http_request_set_user(struct http_request *request, void *user);
 void *http_request_user(const struct http_request *request);
 enum http_method http_request_method(const struct http_request *request);
-/* The path, percent-decoded, without the query; well-formed and free of dot segments, NUL and
- * encoded slashes. */
+/* The path, percent-decoded, without the query; well-formed and free of dot segments and NUL. An
+ * encoded slash (below raw_prefix only) stays encoded. */
 str http_request_path(const struct http_request *request);
 /* The path as sent, for routes whose parts may hold %1F or %2F-like escapes. */
 str http_request_raw_path(const struct http_request *request);

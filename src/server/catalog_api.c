@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "server/catalog_fault.h"
+#include "table/catalog_view.h"
 
 #include <jansson.h>
 
@@ -133,14 +134,19 @@ MUST_USE static err decode_space(struct catalog_request *request, str segment, s
     return name.data != NULL ? OK : error_memory(error);
 }
 
+/* A table or a view has the name. */
+static bool is_there(const struct catalog_request *request, str name)
+{
+    struct table_name wanted = {request->namespace_name, name};
+    str location = {0};
+    return catalog_local_find(request->local, request->arena, wanted, &location, NULL) == OK ||
+           catalog_view_find(request->local, request->arena, wanted, &location, NULL) == OK;
+}
+
 MUST_USE static err decode_name(struct catalog_request *request, str segment, struct error *error)
 {
     str name = decode(request->arena, segment, '+');
-    str location = {0};
-    if (name.data != NULL && str_find_byte(segment, '+') >= 0 &&
-        catalog_local_find(request->local, request->arena,
-                           (struct table_name){request->namespace_name, name}, &location,
-                           NULL) == NOT_FOUND) {
+    if (name.data != NULL && str_find_byte(segment, '+') >= 0 && !is_there(request, name)) {
         name = decode(request->arena, segment, ' ');
     }
     request->name = name;
@@ -187,7 +193,7 @@ MUST_USE static err choose_warehouse(struct catalog_request *request, const stru
     const struct warehouse *warehouse = own_warehouse(request->call, first);
     *out_skip = 1;
     bool bare = str_equal(first, STR("namespaces")) || str_equal(first, STR("tables")) ||
-                str_equal(first, STR("transactions"));
+                str_equal(first, STR("views")) || str_equal(first, STR("transactions"));
     if (warehouse == NULL && bare) {
         warehouse = catalog_only_warehouse(request->call);
         *out_skip = 0;
@@ -401,20 +407,55 @@ err catalog_table_from_json(struct arena *arena, const json_t *identifier,
     return OK;
 }
 
+struct table_name catalog_named(const struct catalog_request *request)
+{
+    return (struct table_name){request->namespace_name, request->name};
+}
+
+err catalog_body_name(const json_t *body, str *out_name, struct error *error)
+{
+    const json_t *name = json_object_get(body, "name");
+    if (!json_is_string(name)) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST, "name: a string is wanted");
+    }
+    *out_name = (str){json_string_value(name), json_string_length(name)};
+    return OK;
+}
+
+err catalog_read_registration(const json_t *body, struct catalog_registration *out_wanted,
+                              struct error *error)
+{
+    const json_t *location = json_object_get(body, "metadata-location");
+    struct catalog_registration wanted = {.how = CATALOG_REGISTER_NEW};
+    TRY(catalog_body_name(body, &wanted.name, error));
+    if (!json_is_string(location)) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                         "metadata-location: a string is wanted");
+    }
+    wanted.metadata_location = (str){json_string_value(location), json_string_length(location)};
+    if (json_is_true(json_object_get(body, "overwrite"))) {
+        wanted.how = CATALOG_REGISTER_OVERWRITE;
+    }
+    *out_wanted = wanted;
+    return OK;
+}
+
+err catalog_rename(struct catalog_request *request, enum catalog_item item, struct error *error)
+{
+    json_auto_t *body = NULL;
+    struct table_name from = {0};
+    struct table_name to = {0};
+    TRY(catalog_body(request, &body, error));
+    TRY(catalog_table_from_json(request->arena, json_object_get(body, "source"), &from, error));
+    TRY(catalog_table_from_json(request->arena, json_object_get(body, "destination"), &to, error));
+    TRY(catalog_local_rename(request->local, item, from, to, error));
+    return catalog_reply_nothing(request);
+}
+
 bool catalog_query_flag(struct catalog_request *request, str name)
 {
     str value = http_request_parameter(request->call->request, name);
     return str_equal_ignore_case(value, STR("true")) || str_equal(value, STR("1"));
-}
-
-str catalog_shown(struct arena *arena, str namespace_name)
-{
-    str shown = str_copy(arena, namespace_name);
-    char *bytes = (char *)(uintptr_t)shown.data;
-    for (size_t i = 0; i < shown.size; i++) {
-        bytes[i] = bytes[i] == CATALOG_NAMESPACE_SEPARATOR ? '.' : bytes[i];
-    }
-    return shown;
 }
 
 /* The name after which the page begins; data NULL: from the start. */
@@ -462,6 +503,30 @@ err catalog_page(struct catalog_request *request, struct catalog_names *names, s
     }
     *names = (struct catalog_names){names->names + begin, count};
     return OK;
+}
+
+err catalog_reply_page(struct catalog_request *request, const char *member, json_t *items, str next,
+                       struct error *error)
+{
+    json_t *answer = json_pack("{s:o}", member, items);
+    if (next.data != NULL) {
+        json_object_set_new(answer, "next-page-token", catalog_text(next));
+    }
+    return catalog_reply(request, answer, error);
+}
+
+err catalog_reply_names(struct catalog_request *request, struct catalog_names *names,
+                        struct error *error)
+{
+    str next = {0};
+    TRY(catalog_page(request, names, &next, error));
+    json_t *items = json_array();
+    for (size_t i = 0; i < names->count; i++) {
+        json_array_append_new(items, json_pack("{s:o, s:o}", "namespace",
+                                               catalog_space_to_json(request->namespace_name),
+                                               "name", catalog_text(names->names[i])));
+    }
+    return catalog_reply_page(request, "identifiers", items, next, error);
 }
 
 json_t *catalog_endpoints(void)

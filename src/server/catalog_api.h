@@ -58,8 +58,26 @@ bool catalog_query_flag(struct catalog_request *request, str name);
  * none. */
 MUST_USE err catalog_page(struct catalog_request *request, struct catalog_names *names,
                           str *out_next, struct error *error);
-/* Text of the names in messages: parts joined by dots. */
-str catalog_shown(struct arena *arena, str namespace_name);
+/* {"<member>": items, "next-page-token"?}; takes the reference. */
+MUST_USE err catalog_reply_page(struct catalog_request *request, const char *member, json_t *items,
+                                str next, struct error *error);
+/* The page of a namespace's tables or views. */
+MUST_USE err catalog_reply_names(struct catalog_request *request, struct catalog_names *names,
+                                 struct error *error);
+/* `name` and `metadata-location` of a body, and whether it says `overwrite`. */
+struct catalog_registration {
+    str name;
+    str metadata_location;
+    enum catalog_register how;
+};
+MUST_USE err catalog_read_registration(const json_t *body, struct catalog_registration *out_wanted,
+                                       struct error *error);
+MUST_USE err catalog_body_name(const json_t *body, str *out_name, struct error *error);
+/* `source` and `destination` of the body. */
+MUST_USE err catalog_rename(struct catalog_request *request, enum catalog_item item,
+                            struct error *error);
+/* What the path names. */
+struct table_name catalog_named(const struct catalog_request *request);
 const struct warehouse *catalog_only_warehouse(const struct call *call);
 /* "GET /v1/{prefix}/namespaces", …: a new reference to an array. */
 json_t *catalog_endpoints(void);

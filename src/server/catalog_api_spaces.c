@@ -1,16 +1,5 @@
 #include "server/catalog_api.h"
 
-/* {"<member>":[…],"next-page-token"?} */
-MUST_USE static err reply_page(struct catalog_request *request, const char *member, json_t *items,
-                               str next, struct error *error)
-{
-    json_t *answer = json_pack("{s:o}", member, items);
-    if (next.data != NULL) {
-        json_object_set_new(answer, "next-page-token", catalog_text(next));
-    }
-    return catalog_reply(request, answer, error);
-}
-
 err catalog_list_spaces(struct catalog_request *request, struct error *error)
 {
     str parent = http_request_parameter(request->call->request, STR("parent"));
@@ -22,7 +11,7 @@ err catalog_list_spaces(struct catalog_request *request, struct error *error)
     for (size_t i = 0; i < names.count; i++) {
         json_array_append_new(items, catalog_space_to_json(names.names[i]));
     }
-    return reply_page(request, "namespaces", items, next, error);
+    return catalog_reply_page(request, "namespaces", items, next, error);
 }
 
 err catalog_create_space(struct catalog_request *request, struct error *error)
@@ -96,37 +85,4 @@ err catalog_update_space(struct catalog_request *request, struct error *error)
     TRY(catalog_local_set_properties(request->local, request->namespace_name, removals, updates,
                                      &changes, error));
     return catalog_reply(request, json_incref(changes), error);
-}
-
-err catalog_list_tables_of(struct catalog_request *request, struct error *error)
-{
-    struct catalog_names names = {0};
-    str next = {0};
-    TRY(catalog_list_tables(&request->warehouse->catalog, request->arena, request->namespace_name,
-                            &names, error));
-    TRY(catalog_page(request, &names, &next, error));
-    json_t *items = json_array();
-    for (size_t i = 0; i < names.count; i++) {
-        json_array_append_new(items, json_pack("{s:o, s:o}", "namespace",
-                                               catalog_space_to_json(request->namespace_name),
-                                               "name", catalog_text(names.names[i])));
-    }
-    return reply_page(request, "identifiers", items, next, error);
-}
-
-/* There are no views; clients that list them beside the tables get an empty list. */
-err catalog_list_views(struct catalog_request *request, struct error *error)
-{
-    json_auto_t *properties = NULL;
-    TRY(catalog_local_load_namespace(request->local, request->namespace_name, &properties, error));
-    return catalog_reply(request, json_pack("{s:[]}", "identifiers"), error);
-}
-
-err catalog_load_view(struct catalog_request *request, struct error *error)
-{
-    (void)error;
-    str space = catalog_shown(request->arena, request->namespace_name);
-    return catalog_refuse(request, 404, "NoSuchViewException",
-                          str_format(request->arena, "View does not exist: %.*s.%.*s",
-                                     STR_ARG(space), STR_ARG(request->name)));
 }

@@ -5,11 +5,6 @@
 
 enum { ETAG_BYTES = 16, ANSWER_BYTES_MAX = 60 * MIB };
 
-static struct table_name table_of(const struct catalog_request *request)
-{
-    return (struct table_name){request->namespace_name, request->name};
-}
-
 /* ---- the representation ---- */
 
 enum snapshot_mode { SNAPSHOTS_ALL, SNAPSHOTS_REFS };
@@ -123,6 +118,14 @@ MUST_USE static err reply_table(struct catalog_request *request, const struct ta
 
 /* ---- loading ---- */
 
+err catalog_list_tables_of(struct catalog_request *request, struct error *error)
+{
+    struct catalog_names names = {0};
+    TRY(catalog_list_tables(&request->warehouse->catalog, request->arena, request->namespace_name,
+                            &names, error));
+    return catalog_reply_names(request, &names, error);
+}
+
 err catalog_load_table(struct catalog_request *request, struct error *error)
 {
     enum snapshot_mode mode = SNAPSHOTS_ALL;
@@ -130,7 +133,7 @@ err catalog_load_table(struct catalog_request *request, struct error *error)
     str known = http_request_header(request->call->request, STR("If-None-Match"));
     if (known.size > 0) {
         str location = {0};
-        TRY(catalog_local_find(request->local, request->arena, table_of(request), &location,
+        TRY(catalog_local_find(request->local, request->arena, catalog_named(request), &location,
                                error));
         str etag = make_etag(request->arena, location, mode);
         if (etag_matches(known, etag)) {
@@ -140,7 +143,7 @@ err catalog_load_table(struct catalog_request *request, struct error *error)
         }
     }
     AUTO_TABLE struct table table = {0};
-    TRY(catalog_load(&request->warehouse->catalog, request->arena, table_of(request), &table,
+    TRY(catalog_load(&request->warehouse->catalog, request->arena, catalog_named(request), &table,
                      error));
     return reply_table(request, &table, mode, error);
 }
@@ -148,7 +151,8 @@ err catalog_load_table(struct catalog_request *request, struct error *error)
 err catalog_head_table(struct catalog_request *request, struct error *error)
 {
     str location = {0};
-    TRY(catalog_local_find(request->local, request->arena, table_of(request), &location, error));
+    TRY(catalog_local_find(request->local, request->arena, catalog_named(request), &location,
+                           error));
     return catalog_reply_nothing(request);
 }
 
@@ -160,23 +164,13 @@ err catalog_report_metrics(struct catalog_request *request, struct error *error)
 
 /* ---- making and ending ---- */
 
-MUST_USE static err body_name(const json_t *body, str *out_name, struct error *error)
-{
-    const json_t *name = json_object_get(body, "name");
-    if (!json_is_string(name)) {
-        return error_set(error, INVALID, ERROR_INVALID_REQUEST, "name: a string is wanted");
-    }
-    *out_name = (str){json_string_value(name), json_string_length(name)};
-    return OK;
-}
-
 err catalog_create_table(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
     AUTO_TABLE struct table table = {0};
     TRY(catalog_body(request, &body, error));
-    TRY(body_name(body, &request->name, error));
-    TRY(catalog_create(&request->warehouse->catalog, request->arena, table_of(request), body,
+    TRY(catalog_body_name(body, &request->name, error));
+    TRY(catalog_create(&request->warehouse->catalog, request->arena, catalog_named(request), body,
                        &table, error));
     return reply_table(request, &table, SNAPSHOTS_ALL, error);
 }
@@ -185,19 +179,12 @@ err catalog_register_table(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
     AUTO_TABLE struct table table = {0};
+    struct catalog_registration wanted = {0};
     TRY(catalog_body(request, &body, error));
-    TRY(body_name(body, &request->name, error));
-    const json_t *location = json_object_get(body, "metadata-location");
-    if (!json_is_string(location)) {
-        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
-                         "metadata-location: a string is wanted");
-    }
-    enum catalog_register how = json_is_true(json_object_get(body, "overwrite"))
-                                    ? CATALOG_REGISTER_OVERWRITE
-                                    : CATALOG_REGISTER_NEW;
-    TRY(catalog_local_register(request->local, request->arena, table_of(request),
-                               (str){json_string_value(location), json_string_length(location)},
-                               how, &table, error));
+    TRY(catalog_read_registration(body, &wanted, error));
+    request->name = wanted.name;
+    TRY(catalog_local_register(request->local, request->arena, catalog_named(request),
+                               wanted.metadata_location, wanted.how, &table, error));
     return reply_table(request, &table, SNAPSHOTS_ALL, error);
 }
 
@@ -206,20 +193,13 @@ err catalog_drop_table(struct catalog_request *request, struct error *error)
     enum catalog_files files = catalog_query_flag(request, STR("purgeRequested"))
                                    ? CATALOG_FILES_PURGE
                                    : CATALOG_FILES_KEEP;
-    TRY(catalog_local_drop(request->local, table_of(request), files, error));
+    TRY(catalog_local_drop(request->local, catalog_named(request), files, error));
     return catalog_reply_nothing(request);
 }
 
 err catalog_rename_table(struct catalog_request *request, struct error *error)
 {
-    json_auto_t *body = NULL;
-    struct table_name from = {0};
-    struct table_name to = {0};
-    TRY(catalog_body(request, &body, error));
-    TRY(catalog_table_from_json(request->arena, json_object_get(body, "source"), &from, error));
-    TRY(catalog_table_from_json(request->arena, json_object_get(body, "destination"), &to, error));
-    TRY(catalog_local_rename(request->local, from, to, error));
-    return catalog_reply_nothing(request);
+    return catalog_rename(request, CATALOG_TABLE, error);
 }
 
 /* ---- commits ---- */
@@ -229,7 +209,7 @@ err catalog_commit_table(struct catalog_request *request, struct error *error)
     json_auto_t *body = NULL;
     TRY(catalog_body(request, &body, error));
     struct catalog_change change = {
-        .name = table_of(request), .request = body, .author = CATALOG_CLIENT};
+        .name = catalog_named(request), .request = body, .author = CATALOG_CLIENT};
     TRY(catalog_local_commit(request->local, request->arena, &change, 1, error));
     err result = reply_table(request, &change.after, SNAPSHOTS_ALL, error);
     table_close(&change.after);

@@ -13,6 +13,7 @@ static const struct {
     struct catalog_fault fault;
 } FAULTS[] = {
     {ERROR_TABLE_NOT_FOUND, {404, "NoSuchTableException"}},
+    {ERROR_VIEW_NOT_FOUND, {404, "NoSuchViewException"}},
     {ERROR_NAMESPACE_NOT_FOUND, {404, "NoSuchNamespaceException"}},
     {ERROR_WAREHOUSE_NOT_FOUND, {404, "NoSuchWarehouseException"}},
     {ERROR_NOT_FOUND, {404, "NotFoundException"}},
@@ -23,6 +24,7 @@ static const struct {
     {ERROR_SEND_ONLY, {403, "ForbiddenException"}},
     {ERROR_LOCATION_REFUSED, {403, "ForbiddenException"}},
     {ERROR_METHOD_NOT_ALLOWED, {405, "UnsupportedOperationException"}},
+    {ERROR_INVALID_VIEW, {400, "IllegalArgumentException"}},
     {ERROR_NOT_IMPLEMENTED, {406, "UnsupportedOperationException"}},
 };
 

@@ -148,6 +148,7 @@ static struct http_options http_options_of(const struct config *config)
     options.connections_max = (i32)config_number(config, CONFIG_SERVER_CONNECTIONS_MAX);
     options.body_bytes_max = num_max_i64(config_number(config, CONFIG_INTAKE_BODY_BYTES_MAX),
                                          DISPATCH_BODY_BYTES_MAX);
+    options.raw_prefix = STR("/iceberg/v1/"); /* names in the catalog may have slashes */
     options.bodies_bytes_max = config_number(config, CONFIG_SERVER_BODIES_BYTES_MAX);
     options.head_bytes_max = (i32)config_number(config, CONFIG_SERVER_HEAD_BYTES_MAX);
     options.target_bytes_max = (i32)config_number(config, CONFIG_SERVER_TARGET_BYTES_MAX);

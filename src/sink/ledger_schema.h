@@ -1,11 +1,11 @@
 /* ledger_schema: the ledger's tables, one SQL source for SQLite and PostgreSQL.
  *
  * The records of exactly-once C.3, with what the API shows kept beside them. Times are microseconds
- * UTC. The batch states and plan states are the numbers of ledger.h. Version 1. */
+ * UTC. The batch states and plan states are the numbers of ledger.h. Version 2. */
 #ifndef LHBOX_SINK_LEDGER_SCHEMA_H
 #define LHBOX_SINK_LEDGER_SCHEMA_H
 
-enum { LEDGER_SCHEMA_VERSION = 1 };
+enum { LEDGER_SCHEMA_VERSION = 2 };
 
 static const char *const LEDGER_SCHEMA[] = {
     "CREATE TABLE installation (id TEXT PRIMARY KEY, schema_version BIGINT NOT NULL, "
@@ -103,10 +103,17 @@ static const char *const LEDGER_SCHEMA[] = {
     /* The embedded catalog. A namespace is its parts joined by 0x1F. */
     "CREATE TABLE catalog_namespace (warehouse TEXT NOT NULL, name TEXT NOT NULL, "
     "properties TEXT NOT NULL, PRIMARY KEY (warehouse, name))",
+    /* Tables and views, under one set of names. kind: 0 table, 1 view */
     "CREATE TABLE catalog_table (warehouse TEXT NOT NULL, namespace TEXT NOT NULL, "
-    "name TEXT NOT NULL, uuid TEXT NOT NULL, metadata_location TEXT NOT NULL, "
-    "PRIMARY KEY (warehouse, namespace, name))",
+    "name TEXT NOT NULL, kind BIGINT NOT NULL, uuid TEXT NOT NULL, "
+    "metadata_location TEXT NOT NULL, PRIMARY KEY (warehouse, namespace, name))",
     "CREATE INDEX catalog_table_uuid ON catalog_table (warehouse, uuid)",
+    /* Requests that carried an Idempotency-Key and are over. status 0: it was done; else that was
+     * its answer, with `body`. */
+    "CREATE TABLE catalog_receipt (warehouse TEXT NOT NULL, id TEXT NOT NULL, "
+    "request BYTEA NOT NULL, status BIGINT NOT NULL, body TEXT NOT NULL, at BIGINT NOT NULL, "
+    "PRIMARY KEY (warehouse, id))",
+    "CREATE INDEX catalog_receipt_age ON catalog_receipt (at)",
 };
 
 #endif

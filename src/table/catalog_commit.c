@@ -103,13 +103,16 @@ MUST_USE static err step_check(struct catalog_local *local, const struct step *s
                                struct error *error)
 {
     if (step->base != NULL && step_creates(step)) {
-        return catalog_rows_exists_error(step->change->name, error);
+        return error_set(error, CONFLICT, ERROR_TABLE_EXISTS,
+                         "Requirement failed: table already exists: %.*s",
+                         STR_ARG(step->change->name.name));
     }
     if (step->base == NULL) {
         AUTO_ARENA struct arena *scratch = arena_create(4 * MIB);
         str properties = {0};
         TRY(catalog_rows_load_namespace(&local->rows, scratch, step->change->name.namespace_name,
                                         &properties, error));
+        TRY(catalog_rows_check_free(&local->rows, CATALOG_TABLE, step->change->name, error));
     }
     return step->requirements != NULL ? metadata_check(step->base, step->requirements, error) : OK;
 }
@@ -160,12 +163,12 @@ MUST_USE static err step_write(struct catalog_local *local, struct arena *arena,
     if (!changed) {
         return OK;
     }
-    TRY(metadata_file_check(local->locations, step->after, error));
+    TRY(metadata_file_check(local->locations, metadata_json(step->after), error));
     if (step->base == NULL) {
         TRY(metadata_file_make_directories(local->locations, metadata_location(step->after),
                                            error));
     }
-    return metadata_file_write(local->locations, arena, local->seam, step->after,
+    return metadata_file_write(local->locations, arena, local->seam, metadata_json(step->after),
                                step->pointer.metadata_location, &step->written, error);
 }
 
@@ -174,7 +177,7 @@ static bool swap_landed(struct catalog_local *local, struct arena *arena,
                         const struct catalog_swap *swap)
 {
     struct catalog_pointer pointer = {0};
-    err result = catalog_rows_find(&local->rows, arena, swap->name, &pointer, NULL);
+    err result = catalog_rows_find(&local->rows, arena, swap->item, swap->name, &pointer, NULL);
     return result == OK && !str_equal(swap->from, swap->to) &&
            str_equal(pointer.metadata_location, swap->to);
 }
@@ -207,10 +210,10 @@ MUST_USE static err swap_pointers(struct catalog_local *local, struct arena *are
     return result == OK ? OK : error_set(error, result, why.code, "%s", why.message);
 }
 
-void catalog_point(struct catalog_local *local, const struct metadata *metadata, str uri)
+void catalog_point(struct catalog_local *local, const json_t *document, str uri)
 {
     struct error error = {0};
-    err result = metadata_file_point(local->locations, metadata, uri, &error);
+    err result = metadata_file_point(local->locations, document, uri, &error);
     if (result != OK) {
         log_error("version_hint_failed", result, &error, uri);
         atomic_store(&local->hints_behind, true);
@@ -273,7 +276,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        catalog_point(local, step->after, step->written);
+        catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             metadata_file_trim(local->locations, step->base, step->after);
         }
@@ -391,24 +394,24 @@ err catalog_local_commit(struct catalog_local *local, struct arena *arena,
     return result;
 }
 
-err catalog_store_first(struct catalog_local *local, struct arena *arena, struct table_name name,
-                        const struct metadata *metadata, str *out_uri, struct error *error)
+err catalog_store(struct catalog_local *local, struct arena *arena, struct catalog_swap *swap,
+                  const json_t *document, struct error *error)
 {
-    str uri = {0};
-    TRY(metadata_file_write(local->locations, arena, local->seam, metadata, (str){0}, &uri, error));
-    struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata), .to = uri};
+    TRY(metadata_file_write(local->locations, arena, local->seam, document, swap->from, &swap->to,
+                            error));
     struct error why = {0};
-    err result = catalog_rows_swap(&local->rows, &swap, 1, &why);
-    if (result == UNKNOWN && swap_landed(local, arena, &swap)) {
+    CRASH_POINT(catalog_before_swap);
+    err result = catalog_rows_swap(&local->rows, swap, 1, &why);
+    CRASH_POINT(catalog_after_swap);
+    if (result == UNKNOWN && swap_landed(local, arena, swap)) {
         result = OK;
     }
     if (result == OK) {
-        catalog_point(local, metadata, uri);
-        *out_uri = uri;
+        catalog_point(local, document, swap->to);
         return OK;
     }
     if (result != UNKNOWN) {
-        remove_file(local, uri);
+        remove_file(local, swap->to);
     }
     return error_set(error, result, why.code, "%s", why.message);
 }

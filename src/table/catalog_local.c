@@ -97,29 +97,6 @@ str catalog_place(struct arena *arena, const struct seam *seam, str root, struct
 
 /* ---- tables ---- */
 
-/* Refuses a name that is in use; out: where the namespace puts its tables, data NULL: nowhere. */
-MUST_USE static err check_new_table(struct catalog_local *local, struct arena *arena,
-                                    struct table_name name, str *out_root, struct error *error)
-{
-    TRY(catalog_check_name(name.name, error));
-    json_auto_t *properties = NULL;
-    TRY(catalog_local_load_namespace(local, name.namespace_name, &properties, error));
-    struct catalog_pointer pointer = {0};
-    err found = catalog_rows_find(&local->rows, arena, name, &pointer, NULL);
-    if (found != NOT_FOUND) {
-        return found == OK
-                   ? catalog_rows_exists_error(name, error)
-                   : error_set(error, found, ERROR_LEDGER_DOWN, "cannot look for the table");
-    }
-    str location = document_text(properties, "location");
-    *out_root = local->tables_uri;
-    if (location.size > 0) {
-        location = str_copy(arena, location);
-        *out_root = location.data != NULL ? metadata_file_normal(arena, location) : location;
-    }
-    return OK;
-}
-
 /* As the request says, without slashes at its end and never without a scheme. */
 static str requested_location(struct arena *arena, const json_t *request)
 {
@@ -133,22 +110,36 @@ static str requested_location(struct arena *arena, const json_t *request)
     return str_starts(location, STR("/")) ? location_from_path(arena, location) : location;
 }
 
-MUST_USE static err make_document(struct catalog_local *local, struct arena *arena,
-                                  struct table_name name, const json_t *request,
-                                  struct metadata **out_metadata, struct error *error)
+err catalog_find_place(struct catalog_local *local, struct arena *arena, enum catalog_item item,
+                       struct table_name name, const json_t *request, str *out_location,
+                       struct error *error)
 {
-    str root = {0};
-    TRY(check_new_table(local, arena, name, &root, error));
+    TRY(catalog_check_name(name.name, error));
+    json_auto_t *properties = NULL;
+    TRY(catalog_local_load_namespace(local, name.namespace_name, &properties, error));
+    TRY(catalog_rows_check_free(&local->rows, item, name, error));
     str location = requested_location(arena, request);
     if (location.data == NULL) {
+        str root = document_text(properties, "location");
+        root = root.size > 0 ? metadata_file_normal(arena, root) : local->tables_uri;
         location = catalog_place(arena, local->seam, root, name);
     }
     if (location.data == NULL) {
         return error_memory(error);
     }
+    *out_location = location;
+    return OK;
+}
+
+MUST_USE static err make_document(struct catalog_local *local, struct arena *arena,
+                                  struct table_name name, const json_t *request,
+                                  struct metadata **out_metadata, struct error *error)
+{
+    str location = {0};
+    TRY(catalog_find_place(local, arena, CATALOG_TABLE, name, request, &location, error));
     AUTO_METADATA struct metadata *metadata = NULL;
     TRY(metadata_create(request, location, local->seam, &metadata, error));
-    TRY(metadata_file_check(local->locations, metadata, error));
+    TRY(metadata_file_check(local->locations, metadata_json(metadata), error));
     TRY(metadata_file_make_directories(local->locations, location, error));
     *out_metadata = metadata;
     metadata = NULL;
@@ -165,7 +156,9 @@ static err local_create(void *self, struct arena *arena, struct table_name name,
     if (!json_is_true(json_object_get(request, "stage-create"))) {
         u64 key = catalog_lock_key(name);
         TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
-        err result = catalog_store_first(local, arena, name, metadata, &uri, error);
+        struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata)};
+        err result = catalog_store(local, arena, &swap, metadata_json(metadata), error);
+        uri = swap.to;
         catalog_lock_release(&local->lock, &key, 1);
         TRY(result);
     }
@@ -179,14 +172,14 @@ err catalog_read(const struct catalog_local *local, struct arena *arena, struct 
                  struct error *error)
 {
     struct catalog_pointer pointer = {0};
-    TRY(catalog_rows_find(&local->rows, arena, name, &pointer, error));
+    TRY(catalog_rows_find(&local->rows, arena, CATALOG_TABLE, name, &pointer, error));
     struct error why = {0};
     err result = metadata_file_read(local->locations, pointer.metadata_location, out_metadata,
                                     &why);
     if (result == CORRUPT) {
         /* The file may have been trimmed between the two reads: the pointer has moved then. */
         str read = pointer.metadata_location;
-        TRY(catalog_rows_find(&local->rows, arena, name, &pointer, error));
+        TRY(catalog_rows_find(&local->rows, arena, CATALOG_TABLE, name, &pointer, error));
         if (!str_equal(read, pointer.metadata_location)) {
             error_clear(&why);
             result = metadata_file_read(local->locations, pointer.metadata_location, out_metadata,
@@ -228,13 +221,13 @@ err catalog_local_find(struct catalog_local *local, struct arena *arena, struct 
                        str *out_metadata_location, struct error *error)
 {
     struct catalog_pointer pointer = {0};
-    TRY(catalog_rows_find(&local->rows, arena, name, &pointer, error));
+    TRY(catalog_rows_find(&local->rows, arena, CATALOG_TABLE, name, &pointer, error));
     *out_metadata_location = pointer.metadata_location;
     return OK;
 }
 
 MUST_USE static err register_locked(struct catalog_local *local, const struct catalog_swap *swap,
-                                    enum catalog_register how, const struct metadata *metadata,
+                                    enum catalog_register how, const json_t *document,
                                     struct error *error)
 {
     if (how == CATALOG_REGISTER_OVERWRITE) {
@@ -242,8 +235,19 @@ MUST_USE static err register_locked(struct catalog_local *local, const struct ca
     } else {
         TRY(catalog_rows_swap(&local->rows, swap, 1, error));
     }
-    catalog_point(local, metadata, swap->to);
+    catalog_point(local, document, swap->to);
     return OK;
+}
+
+err catalog_register_at(struct catalog_local *local, const struct catalog_swap *swap,
+                        enum catalog_register how, const json_t *document, struct error *error)
+{
+    TRY(metadata_file_check(local->locations, document, error));
+    u64 key = catalog_lock_key(swap->name);
+    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    err result = register_locked(local, swap, how, document, error);
+    catalog_lock_release(&local->lock, &key, 1);
+    return result;
 }
 
 err catalog_local_register(struct catalog_local *local, struct arena *arena, struct table_name name,
@@ -259,26 +263,21 @@ err catalog_local_register(struct catalog_local *local, struct arena *arena, str
     }
     AUTO_METADATA struct metadata *metadata = NULL;
     TRY(metadata_file_read(local->locations, uri, &metadata, error));
-    TRY(metadata_file_check(local->locations, metadata, error));
     struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata), .to = uri};
-    u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
-    err result = register_locked(local, &swap, how, metadata, error);
-    catalog_lock_release(&local->lock, &key, 1);
-    TRY(result);
+    TRY(catalog_register_at(local, &swap, how, metadata_json(metadata), error));
     *out_table = (struct table){metadata, uri};
     metadata = NULL;
     return OK;
 }
 
-err catalog_local_rename(struct catalog_local *local, struct table_name from, struct table_name to,
-                         struct error *error)
+err catalog_local_rename(struct catalog_local *local, enum catalog_item item,
+                         struct table_name from, struct table_name to, struct error *error)
 {
     TRY(catalog_check_name(to.name, error));
     TRY(catalog_check_namespace(to.namespace_name, error));
     u64 keys[] = {catalog_lock_key(from), catalog_lock_key(to)};
     TRY(catalog_lock_take(&local->lock, local->seam, keys, 2, CATALOG_LOCK_WAIT_US, error));
-    err result = catalog_rows_rename(&local->rows, from, to, error);
+    err result = catalog_rows_rename(&local->rows, item, from, to, error);
     catalog_lock_release(&local->lock, keys, 2);
     return result;
 }
@@ -292,7 +291,7 @@ err catalog_local_drop(struct catalog_local *local, struct table_name name,
     TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     bool purge = files == CATALOG_FILES_PURGE &&
                  local_load(local, scratch, name, &table, NULL) == OK;
-    err result = catalog_rows_drop(&local->rows, name, error);
+    err result = catalog_rows_drop(&local->rows, CATALOG_TABLE, name, error);
     catalog_lock_release(&local->lock, &key, 1);
     TRY(result);
     if (purge) {
@@ -310,7 +309,7 @@ static err local_list_tables(void *self, struct arena *arena, str namespace_name
                              struct catalog_names *out_names, struct error *error)
 {
     struct catalog_local *local = self;
-    return catalog_rows_list_tables(&local->rows, arena, namespace_name, out_names, error);
+    return catalog_rows_list(&local->rows, arena, CATALOG_TABLE, namespace_name, out_names, error);
 }
 
 static err local_find_by_uuid(void *self, struct arena *arena, str uuid,

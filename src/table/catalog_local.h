@@ -44,6 +44,9 @@ struct catalog_local *catalog_local_of(const struct catalog *catalog);
 MUST_USE err catalog_check_name(str name, struct error *error);
 MUST_USE err catalog_check_namespace(str namespace_name, struct error *error);
 
+/* What a name stands for; the numbers are stored. */
+enum catalog_item { CATALOG_TABLE, CATALOG_VIEW };
+
 /* ---- tables ---- */
 
 /* Whose commit it is: a client of ours may delete its files when our answer is lost (catalog_keep),
@@ -70,8 +73,10 @@ MUST_USE err catalog_local_register(struct catalog_local *local, struct arena *a
                                     struct table_name name, str metadata_location,
                                     enum catalog_register how, struct table *out_table,
                                     struct error *error);
-MUST_USE err catalog_local_rename(struct catalog_local *local, struct table_name from,
-                                  struct table_name to, struct error *error);
+/* A table or a view. CONFLICT: the other name is in use, by either. */
+MUST_USE err catalog_local_rename(struct catalog_local *local, enum catalog_item item,
+                                  struct table_name from, struct table_name to,
+                                  struct error *error);
 /* PURGE removes the files that the table's metadata names, below its location, after the pointer is
  * gone; `gc.enabled=false` keeps them. Works on a table whose metadata file is lost. */
 enum catalog_files { CATALOG_FILES_KEEP, CATALOG_FILES_PURGE };

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "table/catalog_state.h"
+#include "table/document.h"
 #include "table/metadata_file.h"
 
 #define HINT_FOLDER "/metadata/"
@@ -42,28 +43,47 @@ static str clean_hint(str text)
     return bad ? (str){NULL, 0} : name;
 }
 
-/* ---- one table ---- */
+/* ---- one table or view ---- */
 
 struct pointing {
     struct catalog_local *local;
     struct arena *arena;
+    enum catalog_item item;
     struct table_name name;
     struct catalog_pointer pointer;
     str hint; /* data NULL: there is none */
     str location;
 };
 
+/* A new reference to what the file holds. */
+static err read_document(const struct pointing *pointing, str uri, json_t **out_document,
+                         struct error *error)
+{
+    const struct location_set *locations = pointing->local->locations;
+    if (pointing->item == CATALOG_VIEW) {
+        return metadata_file_read_view(locations, uri, out_document, error);
+    }
+    AUTO_METADATA struct metadata *metadata = NULL;
+    TRY(metadata_file_read(locations, uri, &metadata, error));
+    *out_document = json_incref(document_mutable(metadata_json(metadata)));
+    return OK;
+}
+
+static str uuid_of(const struct pointing *pointing, const json_t *document)
+{
+    return document_text(document, pointing->item == CATALOG_VIEW ? "view-uuid" : "table-uuid");
+}
+
 /* Where the table lies: by its metadata; when that file was trimmed since, by the pointer's place.
  */
 static err find_location(struct pointing *pointing, struct error *error)
 {
-    AUTO_METADATA struct metadata *metadata = NULL;
+    json_auto_t *document = NULL;
     struct error told = {0};
-    err read = metadata_file_read(pointing->local->locations, pointing->pointer.metadata_location,
-                                  &metadata, &told);
+    err read = read_document(pointing, pointing->pointer.metadata_location, &document, &told);
     str location = {0};
     if (read == OK) {
-        location = metadata_file_normal(pointing->arena, metadata_location(metadata));
+        location = metadata_file_normal(pointing->arena, document_text(document, "location"));
     } else if (read == CORRUPT) {
         location = directory_of(directory_of(pointing->pointer.metadata_location));
     } else {
@@ -91,7 +111,7 @@ static err read_hint(struct pointing *pointing, struct error *error)
 }
 
 /* The hint names a file beside the present one, or in the table's own metadata folder. */
-static err read_hinted(struct pointing *pointing, str *out_uri, struct metadata **out_metadata,
+static err read_hinted(struct pointing *pointing, str *out_uri, json_t **out_document,
                        struct error *error)
 {
     const str folders[] = {
@@ -106,7 +126,7 @@ static err read_hinted(struct pointing *pointing, str *out_uri, struct metadata 
             return error_memory(error);
         }
         error_clear(&told);
-        read = metadata_file_read(pointing->local->locations, uri, out_metadata, &told);
+        read = read_document(pointing, uri, out_document, &told);
         *out_uri = uri;
     }
     return read == OK ? OK : error_set(error, read, told.code, "%s", told.message);
@@ -115,14 +135,15 @@ static err read_hinted(struct pointing *pointing, str *out_uri, struct metadata 
 static err move_forward(struct pointing *pointing, struct catalog_restored *restored,
                         struct error *error)
 {
-    AUTO_METADATA struct metadata *metadata = NULL;
+    json_auto_t *document = NULL;
     str uri = {0};
-    TRY(read_hinted(pointing, &uri, &metadata, error));
-    if (!str_equal(metadata_uuid(metadata), pointing->pointer.uuid)) {
+    TRY(read_hinted(pointing, &uri, &document, error));
+    if (!str_equal(uuid_of(pointing, document), pointing->pointer.uuid)) {
         return error_set(error, CORRUPT, ERROR_INTERNAL, "the hint of %.*s names another table",
                          STR_ARG(pointing->name.name));
     }
     const struct catalog_swap swap = {.name = pointing->name,
+                                      .item = pointing->item,
                                       .uuid = pointing->pointer.uuid,
                                       .from = pointing->pointer.metadata_location,
                                       .to = uri};
@@ -136,10 +157,9 @@ static err move_forward(struct pointing *pointing, struct catalog_restored *rest
 static err write_hint(struct pointing *pointing, struct catalog_restored *restored,
                       struct error *error)
 {
-    AUTO_METADATA struct metadata *metadata = NULL;
-    TRY(metadata_file_read(pointing->local->locations, pointing->pointer.metadata_location,
-                           &metadata, error));
-    TRY(metadata_file_point(pointing->local->locations, metadata,
+    json_auto_t *document = NULL;
+    TRY(read_document(pointing, pointing->pointer.metadata_location, &document, error));
+    TRY(metadata_file_point(pointing->local->locations, document,
                             pointing->pointer.metadata_location, error));
     restored->hints++;
     return OK;
@@ -151,7 +171,7 @@ enum restore_way { POINTERS_AND_HINTS, HINTS_ALONE };
 static err restore_pointer(struct pointing *pointing, enum restore_way way,
                            struct catalog_restored *restored, struct error *error)
 {
-    TRY(catalog_rows_find(&pointing->local->rows, pointing->arena, pointing->name,
+    TRY(catalog_rows_find(&pointing->local->rows, pointing->arena, pointing->item, pointing->name,
                           &pointing->pointer, error));
     TRY(find_location(pointing, error));
     TRY(read_hint(pointing, error));
@@ -163,16 +183,40 @@ static err restore_pointer(struct pointing *pointing, enum restore_way way,
     return hinted < pointed ? write_hint(pointing, restored, error) : OK;
 }
 
-static err restore_locked(struct catalog_local *local, struct table_name name, enum restore_way way,
+static err restore_locked(struct catalog_local *local, enum catalog_item item,
+                          struct table_name name, enum restore_way way,
                           struct catalog_restored *restored, struct error *error)
 {
     struct arena *arena AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
-    struct pointing pointing = {.local = local, .arena = arena, .name = name};
+    struct pointing pointing = {.local = local, .arena = arena, .item = item, .name = name};
     u64 key = catalog_lock_key(name);
     TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = restore_pointer(&pointing, way, restored, error);
     catalog_lock_release(&local->lock, &key, 1);
     return result;
+}
+
+/* All items of one kind in a namespace. */
+static err restore_items(struct catalog_local *local, enum catalog_item item, str space,
+                         enum restore_way way, struct catalog_restored *restored,
+                         struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
+    struct catalog_names items = {0};
+    TRY(catalog_rows_list(&local->rows, arena, item, space, &items, error));
+    for (size_t i = 0; i < items.count; i++) {
+        const struct table_name name = {space, items.names[i]};
+        struct error told = {0};
+        err result = restore_locked(local, item, name, way, restored, &told);
+        restored->tables++;
+        if (result == CORRUPT || result == NOT_FOUND || result == DENIED) {
+            restored->lost++;
+            log_error("table_pointer_not_checked", result, &told, name.name);
+        } else if (result != OK) {
+            return error_set(error, result, told.code, "%s", told.message);
+        }
+    }
+    return OK;
 }
 
 static err restore_all(struct catalog_local *local, enum restore_way way,
@@ -183,22 +227,8 @@ static err restore_all(struct catalog_local *local, enum restore_way way,
     struct catalog_names spaces = {0};
     TRY(catalog_rows_list_namespaces(&local->rows, arena, &spaces, error));
     for (size_t i = 0; i < spaces.count; i++) {
-        struct catalog_names tables = {0};
-        struct arena_mark mark = arena_mark(arena);
-        TRY(catalog_rows_list_tables(&local->rows, arena, spaces.names[i], &tables, error));
-        for (size_t j = 0; j < tables.count; j++) {
-            const struct table_name name = {spaces.names[i], tables.names[j]};
-            struct error told = {0};
-            err result = restore_locked(local, name, way, &restored, &told);
-            restored.tables++;
-            if (result == CORRUPT || result == NOT_FOUND || result == DENIED) {
-                restored.lost++;
-                log_error("table_pointer_not_checked", result, &told, name.name);
-            } else if (result != OK) {
-                return error_set(error, result, told.code, "%s", told.message);
-            }
-        }
-        arena_reset_to(arena, mark);
+        TRY(restore_items(local, CATALOG_TABLE, spaces.names[i], way, &restored, error));
+        TRY(restore_items(local, CATALOG_VIEW, spaces.names[i], way, &restored, error));
     }
     *out_restored = restored;
     return OK;

@@ -31,16 +31,22 @@ static struct shown show_table(struct table_name name)
     return shown;
 }
 
-static err table_missing(struct table_name name, struct error *error)
+static const char *const ITEM_WORDS[] = {[CATALOG_TABLE] = "Table", [CATALOG_VIEW] = "View"};
+
+static err item_missing(enum catalog_item item, struct table_name name, struct error *error)
 {
-    return error_set(error, NOT_FOUND, ERROR_TABLE_NOT_FOUND, "Table does not exist: %s",
-                     show_table(name).text);
+    return error_set(error, NOT_FOUND,
+                     item == CATALOG_VIEW ? ERROR_VIEW_NOT_FOUND : ERROR_TABLE_NOT_FOUND,
+                     "%s does not exist: %s", ITEM_WORDS[item], show_table(name).text);
 }
 
-err catalog_rows_exists_error(struct table_name name, struct error *error)
+/* `found` stands where `wanted` was to be made. */
+static err item_exists(enum catalog_item found, enum catalog_item wanted, struct table_name name,
+                       struct error *error)
 {
-    return error_set(error, CONFLICT, ERROR_TABLE_EXISTS, "Table already exists: %s",
-                     show_table(name).text);
+    return error_set(error, CONFLICT, found == CATALOG_VIEW ? ERROR_NAME_TAKEN : ERROR_TABLE_EXISTS,
+                     "%s%s already exists: %s", ITEM_WORDS[found],
+                     found == wanted ? "" : " with same name", show_table(name).text);
 }
 
 static err namespace_missing(str name, struct error *error)
@@ -53,6 +59,7 @@ static err namespace_missing(str name, struct error *error)
 struct work {
     const struct catalog_rows *rows;
     struct arena *arena;
+    enum catalog_item item;
     struct table_name name;
     struct table_name to;
     str text;
@@ -64,6 +71,7 @@ struct work {
 
 /* ---- pieces of transactions ---- */
 
+/* kind, uuid, metadata_location of whatever has the name. */
 MUST_USE static err query_pointer(struct db_tx *tx, const struct catalog_rows *rows,
                                   struct arena *arena, struct table_name name,
                                   struct db_rows *out_found, struct error *error)
@@ -71,9 +79,23 @@ MUST_USE static err query_pointer(struct db_tx *tx, const struct catalog_rows *r
     const struct db_value values[] = {DB_T(rows->warehouse), DB_T(name.namespace_name),
                                       DB_T(name.name)};
     return db_query(tx, arena,
-                    "SELECT uuid, metadata_location FROM catalog_table "
+                    "SELECT kind, uuid, metadata_location FROM catalog_table "
                     "WHERE warehouse = ?1 AND namespace = ?2 AND name = ?3",
                     values, ARRAY_COUNT(values), out_found, error);
+}
+
+static enum catalog_item item_of(const struct db_rows *found)
+{
+    return db_number(found, 0, 0) == CATALOG_VIEW ? CATALOG_VIEW : CATALOG_TABLE;
+}
+
+MUST_USE static err need_free(struct db_tx *tx, const struct catalog_rows *rows,
+                              enum catalog_item item, struct table_name name, struct error *error)
+{
+    AUTO_ARENA struct arena *scratch = arena_create(MIB);
+    struct db_rows found = {0};
+    TRY(query_pointer(tx, rows, scratch, name, &found, error));
+    return found.row_count == 0 ? OK : item_exists(item_of(&found), item, name, error);
 }
 
 /* Rows that show that the namespace exists: its own, or one below it. */
@@ -105,17 +127,12 @@ MUST_USE static err insert_pointer(struct db_tx *tx, const struct catalog_rows *
                                    const struct catalog_swap *swap, struct error *error)
 {
     TRY(need_namespace(tx, rows, swap->name.namespace_name, error));
-    AUTO_ARENA struct arena *scratch = arena_create(MIB);
-    struct db_rows found = {0};
-    TRY(query_pointer(tx, rows, scratch, swap->name, &found, error));
-    if (found.row_count > 0) {
-        return catalog_rows_exists_error(swap->name, error);
-    }
+    TRY(need_free(tx, rows, swap->item, swap->name, error));
     return db_run(tx, error,
-                  "INSERT INTO catalog_table (warehouse, namespace, name, uuid, metadata_location) "
-                  "VALUES (?1, ?2, ?3, ?4, ?5)",
+                  "INSERT INTO catalog_table (warehouse, namespace, name, kind, uuid, "
+                  "metadata_location) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                   DB_T(rows->warehouse), DB_T(swap->name.namespace_name), DB_T(swap->name.name),
-                  DB_T(swap->uuid), DB_T(swap->to));
+                  DB_N(swap->item), DB_T(swap->uuid), DB_T(swap->to));
 }
 
 MUST_USE static err move_pointer(struct db_tx *tx, const struct catalog_rows *rows,
@@ -125,11 +142,13 @@ MUST_USE static err move_pointer(struct db_tx *tx, const struct catalog_rows *ro
         DB_T(rows->warehouse), DB_T(swap->name.namespace_name),
         DB_T(swap->name.name), DB_T(swap->uuid),
         DB_T(swap->from),      DB_T(swap->to),
+        DB_N(swap->item),
     };
     i64 changes = 0;
     TRY(db_exec(tx,
                 "UPDATE catalog_table SET metadata_location = ?6 WHERE warehouse = ?1 "
-                "AND namespace = ?2 AND name = ?3 AND uuid = ?4 AND metadata_location = ?5",
+                "AND namespace = ?2 AND name = ?3 AND uuid = ?4 AND metadata_location = ?5 "
+                "AND kind = ?7",
                 values, ARRAY_COUNT(values), &changes, error));
     if (changes != 1) {
         return error_set(error, CONFLICT, ERROR_COMMIT_CONFLICT,
@@ -139,7 +158,7 @@ MUST_USE static err move_pointer(struct db_tx *tx, const struct catalog_rows *ro
     return OK;
 }
 
-/* ---- tables ---- */
+/* ---- tables and views ---- */
 
 static err find_body(struct db_tx *tx, void *context, struct error *error)
 {
@@ -147,25 +166,40 @@ static err find_body(struct db_tx *tx, void *context, struct error *error)
     return query_pointer(tx, work->rows, work->arena, work->name, &work->found, error);
 }
 
-err catalog_rows_find(const struct catalog_rows *rows, struct arena *arena, struct table_name name,
-                      struct catalog_pointer *out_pointer, struct error *error)
+err catalog_rows_find(const struct catalog_rows *rows, struct arena *arena, enum catalog_item item,
+                      struct table_name name, struct catalog_pointer *out_pointer,
+                      struct error *error)
 {
     struct work work = {.rows = rows, .arena = arena, .name = name};
     TRY(db_read(rows->db, find_body, &work, error));
-    if (work.found.row_count == 0) {
-        return table_missing(name, error);
+    if (work.found.row_count == 0 || item_of(&work.found) != item) {
+        return item_missing(item, name, error);
     }
-    *out_pointer = (struct catalog_pointer){db_text(&work.found, 0, 0), db_text(&work.found, 0, 1)};
+    *out_pointer = (struct catalog_pointer){db_text(&work.found, 0, 1), db_text(&work.found, 0, 2)};
     return OK;
+}
+
+static err check_free_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const struct work *work = context;
+    return need_free(tx, work->rows, work->item, work->name, error);
+}
+
+err catalog_rows_check_free(const struct catalog_rows *rows, enum catalog_item item,
+                            struct table_name name, struct error *error)
+{
+    struct work work = {.rows = rows, .item = item, .name = name};
+    return db_read(rows->db, check_free_body, &work, error);
 }
 
 static err find_by_uuid_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct work *work = context;
-    const struct db_value values[] = {DB_T(work->rows->warehouse), DB_T(work->text)};
+    const struct db_value values[] = {DB_T(work->rows->warehouse), DB_T(work->text),
+                                      DB_N(CATALOG_TABLE)};
     return db_query(tx, work->arena,
                     "SELECT namespace, name FROM catalog_table WHERE warehouse = ?1 AND uuid = ?2 "
-                    "ORDER BY namespace, name LIMIT 1",
+                    "AND kind = ?3 ORDER BY namespace, name LIMIT 1",
                     values, ARRAY_COUNT(values), &work->found, error);
 }
 
@@ -204,21 +238,21 @@ err catalog_rows_swap(const struct catalog_rows *rows, const struct catalog_swap
     return db_transact(rows->db, swap_body, &work, error);
 }
 
-static err delete_pointer(struct db_tx *tx, const struct catalog_rows *rows, struct table_name name,
-                          i64 *out_changes, struct error *error)
+static err delete_pointer(struct db_tx *tx, const struct catalog_rows *rows, enum catalog_item item,
+                          struct table_name name, i64 *out_changes, struct error *error)
 {
     const struct db_value values[] = {DB_T(rows->warehouse), DB_T(name.namespace_name),
-                                      DB_T(name.name)};
+                                      DB_T(name.name), DB_N(item)};
     return db_exec(tx,
                    "DELETE FROM catalog_table WHERE warehouse = ?1 AND namespace = ?2 "
-                   "AND name = ?3",
+                   "AND name = ?3 AND kind = ?4",
                    values, ARRAY_COUNT(values), out_changes, error);
 }
 
 static err replace_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct work *work = context;
-    TRY(delete_pointer(tx, work->rows, work->swaps->name, NULL, error));
+    TRY(delete_pointer(tx, work->rows, work->swaps->item, work->swaps->name, NULL, error));
     return insert_pointer(tx, work->rows, work->swaps, error);
 }
 
@@ -235,16 +269,16 @@ static err rename_body(struct db_tx *tx, void *context, struct error *error)
     AUTO_ARENA struct arena *scratch = arena_create(MIB);
     struct db_rows source = {0};
     TRY(query_pointer(tx, work->rows, scratch, work->name, &source, error));
-    if (source.row_count == 0) {
-        return table_missing(work->name, error);
+    if (source.row_count == 0 || item_of(&source) != work->item) {
+        return item_missing(work->item, work->name, error);
     }
     TRY(need_namespace(tx, work->rows, work->to.namespace_name, error));
     struct db_rows target = {0};
     TRY(query_pointer(tx, work->rows, scratch, work->to, &target, error));
     if (target.row_count > 0) {
-        return error_set(error, CONFLICT, ERROR_TABLE_EXISTS,
-                         "Cannot rename %s to %s. Table already exists",
-                         show_table(work->name).text, show_table(work->to).text);
+        return error_set(error, CONFLICT, ERROR_NAME_TAKEN,
+                         "Cannot rename %s to %s. %s already exists", show_table(work->name).text,
+                         show_table(work->to).text, ITEM_WORDS[item_of(&target)]);
     }
     return db_run(tx, error,
                   "UPDATE catalog_table SET namespace = ?4, name = ?5 WHERE warehouse = ?1 "
@@ -253,10 +287,10 @@ static err rename_body(struct db_tx *tx, void *context, struct error *error)
                   DB_T(work->name.name), DB_T(work->to.namespace_name), DB_T(work->to.name));
 }
 
-err catalog_rows_rename(const struct catalog_rows *rows, struct table_name from,
-                        struct table_name to, struct error *error)
+err catalog_rows_rename(const struct catalog_rows *rows, enum catalog_item item,
+                        struct table_name from, struct table_name to, struct error *error)
 {
-    struct work work = {.rows = rows, .name = from, .to = to};
+    struct work work = {.rows = rows, .item = item, .name = from, .to = to};
     return db_transact(rows->db, rename_body, &work, error);
 }
 
@@ -264,13 +298,14 @@ static err drop_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct work *work = context;
     i64 changes = 0;
-    TRY(delete_pointer(tx, work->rows, work->name, &changes, error));
-    return changes == 1 ? OK : table_missing(work->name, error);
+    TRY(delete_pointer(tx, work->rows, work->item, work->name, &changes, error));
+    return changes == 1 ? OK : item_missing(work->item, work->name, error);
 }
 
-err catalog_rows_drop(const struct catalog_rows *rows, struct table_name name, struct error *error)
+err catalog_rows_drop(const struct catalog_rows *rows, enum catalog_item item,
+                      struct table_name name, struct error *error)
 {
-    struct work work = {.rows = rows, .name = name};
+    struct work work = {.rows = rows, .item = item, .name = name};
     return db_transact(rows->db, drop_body, &work, error);
 }
 
@@ -289,23 +324,23 @@ MUST_USE static err names_from(struct arena *arena, const struct db_rows *found,
     return OK;
 }
 
-static err list_tables_body(struct db_tx *tx, void *context, struct error *error)
+static err list_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct work *work = context;
     TRY(need_namespace(tx, work->rows, work->text, error));
-    const struct db_value values[] = {DB_T(work->rows->warehouse), DB_T(work->text)};
+    const struct db_value values[] = {DB_T(work->rows->warehouse), DB_T(work->text),
+                                      DB_N(work->item)};
     return db_query(tx, work->arena,
                     "SELECT name FROM catalog_table WHERE warehouse = ?1 AND namespace = ?2 "
-                    "ORDER BY name",
+                    "AND kind = ?3 ORDER BY name",
                     values, ARRAY_COUNT(values), &work->found, error);
 }
 
-err catalog_rows_list_tables(const struct catalog_rows *rows, struct arena *arena,
-                             str namespace_name, struct catalog_names *out_names,
-                             struct error *error)
+err catalog_rows_list(const struct catalog_rows *rows, struct arena *arena, enum catalog_item item,
+                      str namespace_name, struct catalog_names *out_names, struct error *error)
 {
-    struct work work = {.rows = rows, .arena = arena, .text = namespace_name};
-    TRY(db_read(rows->db, list_tables_body, &work, error));
+    struct work work = {.rows = rows, .arena = arena, .item = item, .text = namespace_name};
+    TRY(db_read(rows->db, list_body, &work, error));
     return names_from(arena, &work.found, out_names, error);
 }
 

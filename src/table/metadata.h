@@ -1,8 +1,8 @@
 /* metadata: one version of a table's metadata.json as a document.
  *
- * Unknown members and the text of ids are kept; only what an update names is changed. Versions 2
- * and 3 are read and written, 1 is read. The same functions serve the roller's commits and the
- * REST routes: a commit is the REST spec's request, {"requirements":[…],"updates":[…]}. Iceberg
+ * Unknown members and the text of ids are kept; only what an update names is changed. Versions 1
+ * to 3 are read and written (sinks take 2 and 3). The same functions serve the roller's commits and
+ * the REST routes: a commit is the REST spec's request, {"requirements":[…],"updates":[…]}. Iceberg
  * table spec, "Table metadata"; REST catalog spec, TableUpdate and TableRequirement.
  *
  * A metadata document is one reference-counted tree; metadata_close drops it. One thread at a
@@ -74,8 +74,7 @@ MUST_USE err metadata_check(const struct metadata *metadata, const json_t *requi
  * and the trimmed metadata log. CONFLICT: a stale sequence number or snapshot id (I32). INVALID:
  * an unknown or malformed update. On failure the document is spoiled: close it.
  * `previous_location` goes to the metadata log (empty: none). Updates without an effect stamp
- * nothing: metadata_last_updated is as before, and no new version needs to be written. A
- * document of version 1 can only be upgraded. */
+ * nothing: metadata_last_updated is as before, and no new version needs to be written. */
 MUST_USE err metadata_apply(struct metadata *metadata, const json_t *updates, instant now,
                             str previous_location, struct error *error);
 /* Locations of metadata files that stood in `before`'s log and not in `after`'s, when the table

@@ -238,12 +238,6 @@ MUST_USE static err change_apply_one(struct change *change, const json_t *update
     str action = document_text(update, "action");
     for (size_t i = 0; i < ARRAY_COUNT(CHANGES); i++) {
         if (str_equal(action, str_from(CHANGES[i].action))) {
-            /* What waits for the upgrade would be written in a form of its own. */
-            bool is_upgrade = CHANGES[i].apply == change_upgrade_version;
-            if (!is_upgrade && document_i64_or(change->root, "format-version", 0) < 2) {
-                return error_set(error, INVALID, ERROR_FORMAT_VERSION_UNSUPPORTED,
-                                 "a table of format version 1 must be upgraded first");
-            }
             return CHANGES[i].apply(change, update, error);
         }
     }
@@ -311,6 +305,7 @@ err metadata_apply(struct metadata *metadata, const json_t *updates, instant now
         return OK;
     }
     TRY(metadata_validate(root, error));
+    metadata_copy_for_v1(root);
     document_set_i64(root, "last-updated-ms", change.stamp_ms);
     if (previous_location.size > 0) {
         metadata_push_log(root, before, previous_location);

@@ -26,9 +26,9 @@ MUST_USE static err create_read_version(const json_t *properties, i64 *out_versi
     if (text.data != NULL && !str_to_i64(text, &version)) {
         version = 0;
     }
-    if (version < 2 || version > METADATA_VERSION_MAX) {
+    if (version < 1 || version > METADATA_VERSION_MAX) {
         return error_set(error, INVALID, ERROR_FORMAT_VERSION_UNSUPPORTED,
-                         "Unsupported format version: %.*s (new tables have 2 or 3)",
+                         "Unsupported format version: %.*s (new tables have 1 to 3)",
                          STR_ARG(text));
     }
     *out_version = version;
@@ -189,7 +189,9 @@ MUST_USE static err create_fill(struct create *create, json_t *root, str locatio
     TRY(create_add_spec(create, root, error));
     TRY(create_add_order(create, root, error));
     TRY(create_add_properties(root, properties, error));
-    return metadata_normalise(root, error);
+    TRY(metadata_normalise(root, error));
+    metadata_copy_for_v1(root);
+    return OK;
 }
 
 err metadata_create(const json_t *request, str location, const struct seam *seam,
@@ -211,14 +213,14 @@ err metadata_create(const json_t *request, str location, const struct seam *seam
 
 static i64 create_version_of(const json_t *updates)
 {
-    i64 version = METADATA_VERSION_DEFAULT;
+    i64 version = 0;
     for (size_t i = 0; i < json_array_size(updates); i++) {
         const json_t *update = json_array_get(updates, i);
         if (str_equal(document_text(update, "action"), STR("upgrade-format-version"))) {
             version = num_max_i64(version, document_i64_or(update, "format-version", 0));
         }
     }
-    return num_min_i64(version, METADATA_VERSION_MAX);
+    return version < 1 ? METADATA_VERSION_DEFAULT : num_min_i64(version, METADATA_VERSION_MAX);
 }
 
 MUST_USE static err create_apply(json_t *root, const json_t *updates, str location,
@@ -233,7 +235,9 @@ MUST_USE static err create_apply(json_t *root, const json_t *updates, str locati
         create_assign_uuid(root, seam);
     }
     document_set_i64(root, "last-updated-ms", change.stamp_ms);
-    return metadata_normalise(root, error);
+    TRY(metadata_normalise(root, error));
+    metadata_copy_for_v1(root);
+    return OK;
 }
 
 err metadata_create_from_updates(const json_t *updates, str location, const struct seam *seam,

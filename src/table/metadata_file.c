@@ -3,6 +3,8 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "format/compress.h"
+#include "table/document.h"
+#include "table/view.h"
 
 enum { SCRATCH_BYTES_MAX = 3 * METADATA_FILE_BYTES_MAX, GZIP_HEADER = 10, GZIP_TRAILER = 8 };
 
@@ -101,29 +103,55 @@ MUST_USE static err gzip_write(struct arena *arena, str bytes, str *out_bytes, s
 
 /* ---- reading ---- */
 
+MUST_USE static err read_bytes(const struct location_set *locations, struct arena *arena, str uri,
+                               str *out_bytes, struct error *error)
+{
+    struct error why = {0};
+    str bytes = {0};
+    err result = location_get(locations, arena, uri, &bytes, &why);
+    if (result == NOT_FOUND) {
+        return error_set(error, CORRUPT, ERROR_INTERNAL,
+                         "Failed to open input stream for file: %.*s", STR_ARG(uri));
+    }
+    if (result == OK && is_gzip(bytes)) {
+        result = gzip_read(arena, bytes, &bytes, &why);
+    }
+    if (result != OK) {
+        return error_set(error, result, why.code, "Cannot read %.*s: %s", STR_ARG(uri),
+                         why.message);
+    }
+    *out_bytes = bytes;
+    return OK;
+}
+
+/* What stands in the file is at fault, not who asked for it. */
+MUST_USE static err content_error(err result, str uri, const struct error *why, struct error *error)
+{
+    bool content = result == INVALID || result == CORRUPT;
+    return error_set(error, content ? CORRUPT : result, content ? ERROR_INTERNAL : why->code,
+                     "Cannot read %.*s: %s", STR_ARG(uri), why->message);
+}
+
 err metadata_file_read(const struct location_set *locations, str uri,
                        struct metadata **out_metadata, struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     struct error why = {0};
     str bytes = {0};
-    err result = location_get(locations, scratch, uri, &bytes, &why);
-    if (result == NOT_FOUND) {
-        return error_set(error, CORRUPT, ERROR_INTERNAL,
-                         "Failed to open input stream for file: %.*s", STR_ARG(uri));
-    }
-    if (result == OK && is_gzip(bytes)) {
-        result = gzip_read(scratch, bytes, &bytes, &why);
-    }
-    if (result == OK) {
-        result = metadata_parse(bytes, out_metadata, &why);
-    }
-    if (result == OK) {
-        return OK;
-    }
-    bool content = result == INVALID || result == CORRUPT;
-    return error_set(error, content ? CORRUPT : result, content ? ERROR_INTERNAL : why.code,
-                     "Cannot read %.*s: %s", STR_ARG(uri), why.message);
+    TRY(read_bytes(locations, scratch, uri, &bytes, error));
+    err result = metadata_parse(bytes, out_metadata, &why);
+    return result == OK ? OK : content_error(result, uri, &why, error);
+}
+
+err metadata_file_read_view(const struct location_set *locations, str uri, json_t **out_view,
+                            struct error *error)
+{
+    AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
+    struct error why = {0};
+    str bytes = {0};
+    TRY(read_bytes(locations, scratch, uri, &bytes, error));
+    err result = view_parse(bytes, out_view, &why);
+    return result == OK ? OK : content_error(result, uri, &why, error);
 }
 
 /* ---- writing ---- */
@@ -151,36 +179,50 @@ static i64 file_version(str uri)
     return version < INT32_MAX ? version : -1;
 }
 
-static bool wants_gzip(const struct metadata *metadata)
+static str property_of(const json_t *document, const char *key)
 {
-    str codec = metadata_property(metadata, "write.metadata.compression-codec");
+    return document_text(json_object_get(document, "properties"), key);
+}
+
+static str location_of(struct arena *arena, const json_t *document)
+{
+    return metadata_file_normal(arena, document_text(document, "location"));
+}
+
+static bool wants_gzip(const json_t *document)
+{
+    str codec = property_of(document, "write.metadata.compression-codec");
     return str_equal_ignore_case(codec, STR("gzip"));
 }
 
-static str metadata_directory(struct arena *arena, const struct metadata *metadata)
+/* A path that a client chose keeps its scheme's spelling: clients compare it. */
+static str metadata_directory(struct arena *arena, const json_t *document)
 {
-    str path = metadata_property(metadata, "write.metadata.path");
-    if (path.size > 0) {
-        return metadata_file_normal(arena, path);
+    str path = property_of(document, "write.metadata.path");
+    while (path.size > 1 && path.data[path.size - 1] == '/') {
+        path.size -= 1;
     }
-    str location = metadata_file_normal(arena, metadata_location(metadata));
+    if (path.size > 0) {
+        return str_starts(path, STR("file:/")) ? path : metadata_file_normal(arena, path);
+    }
+    str location = location_of(arena, document);
     return str_format(arena, "%.*s/metadata", STR_ARG(location));
 }
 
 err metadata_file_write(const struct location_set *locations, struct arena *arena,
-                        const struct seam *seam, const struct metadata *metadata, str previous_uri,
+                        const struct seam *seam, const json_t *document, str previous_uri,
                         str *out_uri, struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     str bytes = {0};
-    TRY(metadata_print(scratch, metadata, &bytes, error));
-    bool gzip = wants_gzip(metadata);
+    TRY(document_print(scratch, document, &bytes, error));
+    bool gzip = wants_gzip(document);
     if (gzip) {
         TRY(gzip_write(scratch, bytes, &bytes, error));
     }
     char uuid[ID_UUID_SIZE];
     str id = id_uuid_format(id_uuid_make(seam), uuid);
-    str directory = metadata_directory(scratch, metadata);
+    str directory = metadata_directory(scratch, document);
     str uri = str_format(arena, "%.*s/%05d-%.*s%s" METADATA_SUFFIX, STR_ARG(directory),
                          (int)(file_version(previous_uri) + 1), STR_ARG(id), gzip ? ".gz" : "");
     if (directory.data == NULL || uri.data == NULL) {
@@ -205,15 +247,15 @@ MUST_USE static err check_directory(const struct location_set *locations, str di
     return location_find(locations, scratch, probe, &store, &key, error);
 }
 
-err metadata_file_check(const struct location_set *locations, const struct metadata *metadata,
+err metadata_file_check(const struct location_set *locations, const json_t *document,
                         struct error *error)
 {
     static const char *const directories[] = {"write.data.path", "write.metadata.path",
                                               "write.object-storage.path",
                                               "write.folder-storage.path"};
-    TRY(check_directory(locations, metadata_location(metadata), error));
+    TRY(check_directory(locations, document_text(document, "location"), error));
     for (size_t i = 0; i < ARRAY_COUNT(directories); i++) {
-        str directory = metadata_property(metadata, directories[i]);
+        str directory = property_of(document, directories[i]);
         if (directory.size > 0) {
             TRY(check_directory(locations, directory, error));
         }
@@ -221,15 +263,15 @@ err metadata_file_check(const struct location_set *locations, const struct metad
     return OK;
 }
 
-err metadata_file_point(const struct location_set *locations, const struct metadata *metadata,
-                        str uri, struct error *error)
+err metadata_file_point(const struct location_set *locations, const json_t *document, str uri,
+                        struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(MIB);
     str name = str_slice(uri, (size_t)(str_find_last_byte(uri, '/') + 1), uri.size);
     if (str_ends(name, STR(METADATA_SUFFIX))) {
         name.size -= sizeof(METADATA_SUFFIX) - 1;
     }
-    str location = metadata_file_normal(scratch, metadata_location(metadata));
+    str location = location_of(scratch, document);
     str hint = str_format(scratch, "%.*s/metadata/version-hint.text", STR_ARG(location));
     if (hint.data == NULL) {
         return error_memory(error);
@@ -245,7 +287,8 @@ static bool is_own_file(struct arena *arena, const struct metadata *metadata, st
     str location = metadata_file_normal(arena, metadata_location(metadata));
     str normal = metadata_file_normal(arena, uri);
     str under = str_format(arena, "%.*s/metadata/", STR_ARG(location));
-    str moved = str_format(arena, "%.*s/", STR_ARG(metadata_directory(arena, metadata)));
+    str directory = metadata_directory(arena, metadata_json(metadata));
+    str moved = str_format(arena, "%.*s/", STR_ARG(metadata_file_normal(arena, directory)));
     bool below = under.data != NULL && moved.data != NULL &&
                  (str_starts(normal, under) || str_starts(normal, moved));
     return below &&

@@ -1,4 +1,6 @@
-/* metadata_file: a table's metadata.json files: their names, reading, writing, the hint, clean-up.
+/* metadata_file: the metadata.json files of tables and views: their names, reading, writing, the
+ * hint, clean-up. A `document` is either's metadata: they have `location` and `properties` in
+ * common.
  *
  * Files are `<location>/metadata/<5 digits>-<uuid>.metadata.json`, or under `write.metadata.path`;
  * they are written once and never changed. Gzip is read whatever the name says, and written as
@@ -15,16 +17,18 @@ enum { METADATA_FILE_BYTES_MAX = 128 * MIB };
 /* CORRUPT when it is missing or no table metadata; DENIED: location_refused. */
 MUST_USE err metadata_file_read(const struct location_set *locations, str uri,
                                 struct metadata **out_metadata, struct error *error);
+MUST_USE err metadata_file_read_view(const struct location_set *locations, str uri,
+                                     json_t **out_view, struct error *error);
 /* The next file after `previous_uri` (empty: the first), durable. The URI is in the arena. */
 MUST_USE err metadata_file_write(const struct location_set *locations, struct arena *arena,
-                                 const struct seam *seam, const struct metadata *metadata,
-                                 str previous_uri, str *out_uri, struct error *error);
-/* The table's location, and the other places where its properties send files, lie in the set. */
-MUST_USE err metadata_file_check(const struct location_set *locations,
-                                 const struct metadata *metadata, struct error *error);
+                                 const struct seam *seam, const json_t *document, str previous_uri,
+                                 str *out_uri, struct error *error);
+/* The location, and the other places where the properties send files, lie in the set. */
+MUST_USE err metadata_file_check(const struct location_set *locations, const json_t *document,
+                                 struct error *error);
 /* `<location>/metadata/version-hint.text` names the file. */
-MUST_USE err metadata_file_point(const struct location_set *locations,
-                                 const struct metadata *metadata, str uri, struct error *error);
+MUST_USE err metadata_file_point(const struct location_set *locations, const json_t *document,
+                                 str uri, struct error *error);
 /* Removes the files that `after` no longer logs, as far as they are the table's own. What cannot be
  * removed is logged. */
 void metadata_file_trim(const struct location_set *locations, const struct metadata *before,

@@ -356,6 +356,22 @@ MUST_USE static err layout_check_spec(const struct change *change, const json_t 
     return partition_check(&spec, &schema.root, error);
 }
 
+/* Version 1 numbers a spec's fields by their order. */
+MUST_USE static err layout_check_v1_spec(const struct change *change, const json_t *spec,
+                                         struct error *error)
+{
+    const json_t *fields = json_object_get(spec, "fields");
+    bool ordered = true;
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        i64 id = document_i64_or(json_array_get(fields, i), "field-id", 0);
+        ordered = ordered && id == METADATA_PARTITION_ID_FIRST + (i64)i;
+    }
+    bool first = document_i64_or(change->root, "format-version", 0) == 1;
+    return ordered || !first
+               ? OK
+               : layout_invalid(error, "Spec does not use sequential IDs that are required in v1");
+}
+
 err change_add_spec(struct change *change, const json_t *update, struct error *error)
 {
     const json_t *document = json_object_get(update, "spec");
@@ -375,6 +391,7 @@ err change_add_spec(struct change *change, const json_t *update, struct error *e
     document_set(copy, "fields", document_copy(json_object_get(document, "fields")));
     last = metadata_number_spec(copy, specs, last);
     document_append(specs, copy);
+    TRY(layout_check_v1_spec(change, copy, error));
     document_set_i64(change->root, "last-partition-id", last);
     change->last_added_spec = (i32)id;
     change->changed = true;

@@ -26,6 +26,8 @@ struct metadata *metadata_of(json_t *root);
 MUST_USE err metadata_normalise(json_t *root, struct error *error);
 /* The rules that tie the parts of a document together. */
 MUST_USE err metadata_validate(const json_t *root, struct error *error);
+/* Version 1 has its current schema and default spec a second time, for its readers. */
+void metadata_copy_for_v1(json_t *root);
 /* Null in version 3, -1 before. */
 void metadata_set_no_snapshot(json_t *root);
 bool metadata_current_snapshot(const json_t *root, i64 *out_snapshot_id);
@@ -40,6 +42,7 @@ struct change {
     i32 last_added_order;
     struct map *added_snapshots; /* ids, 8 bytes each */
     size_t log_start;            /* entries of the snapshot log before */
+    bool replaces;               /* main was removed: what is added next begins a new history */
     bool changed;
 };
 

@@ -126,6 +126,19 @@ static void metadata_complete(json_t *root)
                      document_i64_or(root, "last-sequence-number", 0));
 }
 
+void metadata_copy_for_v1(json_t *root)
+{
+    if (document_i64_or(root, "format-version", 0) != 1) {
+        return;
+    }
+    const json_t *schema = document_find(json_object_get(root, "schemas"), "schema-id",
+                                         document_i64_or(root, "current-schema-id", -1));
+    const json_t *spec = document_find(json_object_get(root, "partition-specs"), "spec-id",
+                                       document_i64_or(root, "default-spec-id", -1));
+    document_set(root, "schema", document_copy(schema));
+    document_set(root, "partition-spec", document_copy(json_object_get(spec, "fields")));
+}
+
 /* ---- what every reader checks ---- */
 
 MUST_USE static err metadata_bad(struct error *error, const char *what)

@@ -42,7 +42,8 @@ MUST_USE static err snapshot_check_form(const struct change *change, const json_
                                         struct error *error)
 {
     static const char *const INTEGERS[] = {"snapshot-id", "timestamp-ms", "sequence-number"};
-    for (size_t i = 0; i < ARRAY_COUNT(INTEGERS); i++) {
+    bool numbered = document_i64_or(change->root, "format-version", 0) > 1;
+    for (size_t i = 0; i < (numbered ? ARRAY_COUNT(INTEGERS) : 2); i++) {
         i64 value = 0;
         if (!document_i64(snapshot, INTEGERS[i], &value) || value < 0) {
             return error_set(error, INVALID, ERROR_INVALID_REQUEST, "Cannot add snapshot: no %s",
@@ -100,8 +101,12 @@ MUST_USE static err snapshot_check_fresh(const struct change *change, const json
         return error_set(error, CONFLICT, ERROR_COMMIT_CONFLICT,
                          "Snapshot already exists for id: %lld", (long long)id);
     }
-    /* Without exception, a snapshot without a parent included: I32. */
-    if (sequence <= last && !PLANTED(2) && !PLANTED(9)) {
+    /* A snapshot without a parent included (I32), unless the same commit took main away before: a
+     * client that replaces the table keeps the number it chose when another commit came between.
+     * No roll does that, so none that comes late can pass. Version 1 has no numbers. */
+    bool begins = change->replaces && document_i64_or(snapshot, "parent-snapshot-id", -1) == -1;
+    bool numbered = document_i64_or(change->root, "format-version", 0) > 1;
+    if (numbered && !begins && sequence <= last && !PLANTED(2) && !PLANTED(9)) {
         return error_set(error, CONFLICT, ERROR_COMMIT_CONFLICT,
                          "Cannot add snapshot with sequence number %lld older than last sequence "
                          "number %lld",
@@ -131,8 +136,9 @@ err change_add_snapshot(struct change *change, const json_t *update, struct erro
         json_object_del(snapshot, "parent-snapshot-id");
     }
     document_append(document_array(change->root, "snapshots"), snapshot);
+    i64 last = document_i64_or(change->root, "last-sequence-number", 0);
     document_set_i64(change->root, "last-sequence-number",
-                     document_i64_or(snapshot, "sequence-number", 0));
+                     num_max_i64(last, document_i64_or(snapshot, "sequence-number", 0)));
     change->stamp_ms = num_max_i64(change->stamp_ms, document_i64_or(snapshot, "timestamp-ms", 0));
     change->changed = true;
     return OK;
@@ -273,6 +279,7 @@ err change_remove_snapshot_ref(struct change *change, const json_t *update, stru
     json_object_del(refs, name.data);
     if (str_equal(name, STR(METADATA_MAIN))) {
         metadata_set_no_snapshot(change->root); /* the log stays: it is history */
+        change->replaces = true;
     }
     change->changed = true;
     return OK;

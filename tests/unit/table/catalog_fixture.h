@@ -77,8 +77,8 @@ static const char *const TABLES[] = {
     "CREATE TABLE catalog_namespace (warehouse TEXT NOT NULL, name TEXT NOT NULL, "
     "properties TEXT NOT NULL, PRIMARY KEY (warehouse, name))",
     "CREATE TABLE catalog_table (warehouse TEXT NOT NULL, namespace TEXT NOT NULL, "
-    "name TEXT NOT NULL, uuid TEXT NOT NULL, metadata_location TEXT NOT NULL, "
-    "PRIMARY KEY (warehouse, namespace, name))",
+    "name TEXT NOT NULL, kind BIGINT NOT NULL, uuid TEXT NOT NULL, "
+    "metadata_location TEXT NOT NULL, PRIMARY KEY (warehouse, namespace, name))",
 };
 
 static err make_schema(struct db_tx *tx, void *context, struct error *error)
