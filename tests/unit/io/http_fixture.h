@@ -143,6 +143,7 @@ static inline struct app *app_create(void)
     assert_non_null(app);
     app->arena = arena;
     app->options = http_options_default();
+    app->options.raw_prefix = STR("/names/");
     pthread_mutex_init(&app->lock, NULL);
     pthread_cond_init(&app->changed, NULL);
     return app;

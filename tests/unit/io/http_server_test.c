@@ -124,6 +124,16 @@ static void target_in_absolute_form_is_its_path(void **state)
     assert_body(STR("/a b\303\251\037"));
 }
 
+static void slash_in_a_name_stays_encoded_below_the_raw_prefix_only(void **state)
+{
+    client_ask(*state, STR("GET /names/a%2Fb%20c HTTP/1.1\r\n" H "\r\n"), &answer);
+    assert_body(STR("/names/a%2Fb c"));
+    client_ask(*state, STR("GET /name/a%2Fb HTTP/1.1\r\n" H "\r\n"), &answer);
+    assert_int_equal(answer.status, 400);
+    client_ask(*state, STR("GET /names/a%00b HTTP/1.1\r\n" H "\r\n"), &answer);
+    assert_int_equal(answer.status, 400);
+}
+
 static void offered_upgrade_is_ignored(void **state)
 {
     client_ask(*state,
@@ -340,6 +350,7 @@ int main(void)
         T(request_in_single_bytes_is_answered),
         T(pipelined_requests_are_answered_in_order),
         T(target_in_absolute_form_is_its_path),
+        T(slash_in_a_name_stays_encoded_below_the_raw_prefix_only),
         T(offered_upgrade_is_ignored),
         T(parameters_and_headers_are_read),
         T(early_refusal_leaves_the_body_unread_and_closes),

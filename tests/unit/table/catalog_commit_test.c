@@ -506,7 +506,7 @@ static void second_create_commit_meets_the_table(void **state)
     must(f, send(f, "t", first));
     assert_int_equal(send(f, "t", rival), CONFLICT);
     assert_int_equal(f->error.code, ERROR_TABLE_EXISTS);
-    assert_string_equal(f->error.message, "Table already exists: demo.t");
+    assert_string_equal(f->error.message, "Requirement failed: table already exists: t");
     /* The same one again: its answer was lost. */
     must(f, send(f, "t", first));
 }

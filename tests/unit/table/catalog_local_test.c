@@ -246,12 +246,15 @@ static void renamed_table_is_found_by_its_uuid(void **state)
     struct table_name there = {STR("other"), STR("u")};
     struct table_name nowhere = {STR("nowhere"), STR("u")};
     struct error *error = &f->error;
-    assert_int_equal(catalog_local_rename(f->local, demo("none"), there, NULL), NOT_FOUND);
-    assert_int_equal(catalog_local_rename(f->local, demo("t"), nowhere, NULL), NOT_FOUND);
-    assert_int_equal(catalog_local_rename(f->local, demo("t"), demo("taken"), error), CONFLICT);
+    assert_int_equal(catalog_local_rename(f->local, CATALOG_TABLE, demo("none"), there, NULL),
+                     NOT_FOUND);
+    assert_int_equal(catalog_local_rename(f->local, CATALOG_TABLE, demo("t"), nowhere, NULL),
+                     NOT_FOUND);
+    assert_int_equal(catalog_local_rename(f->local, CATALOG_TABLE, demo("t"), demo("taken"), error),
+                     CONFLICT);
     assert_string_equal(error->message, "Cannot rename demo.t to demo.taken. Table already exists");
     *error = (struct error){0};
-    must(f, catalog_local_rename(f->local, demo("t"), there, error));
+    must(f, catalog_local_rename(f->local, CATALOG_TABLE, demo("t"), there, error));
     struct table_name found = {0};
     str uuid = metadata_uuid(table.metadata);
     must(f, catalog_find_by_uuid(&f->catalog, f->arena, uuid, &found, error));

@@ -137,7 +137,7 @@ static void an_empty_table_says_so_in_the_form_of_its_version(void **state)
     assert_json(fixture_member(metadata, "current-snapshot-id"), "null");
 }
 
-static void version_1_can_only_be_upgraded(void **state)
+static void version_1_keeps_its_copies_until_it_is_upgraded(void **state)
 {
     (void)state;
     AUTO_JSON json_t *document = fixture_json(
@@ -146,14 +146,27 @@ static void version_1_can_only_be_upgraded(void **state)
         "'required':false,'type':'int'}]},'partition-spec':[]}");
     AUTO_METADATA struct metadata *metadata = NULL;
     assert_int_equal(metadata_from_json(document, &metadata, NULL), OK);
-    fixture_refused(metadata, INVALID, "format version 1 must be upgraded",
-                    "[{'action':'set-properties','updates':{'a':'b'}}]");
-    fixture_apply(metadata, "[{'action':'upgrade-format-version','format-version':2},"
-                            "{'action':'set-properties','updates':{'a':'b'}}]");
+    fixture_apply(metadata,
+                  "[{'action':'add-schema','schema':{'type':'struct','fields':[{'id':1,'name':'b',"
+                  "'required':false,'type':'long'}]}},"
+                  "{'action':'set-current-schema','schema-id':-1},"
+                  "{'action':'add-spec','spec':{'fields':[{'source-id':1,'transform':'identity',"
+                  "'name':'b'}]}},{'action':'set-default-spec','spec-id':-1}]");
+    assert_json(fixture_member(metadata, "schema"),
+                "{'type':'struct','schema-id':1,'fields':[{'id':1,'name':'b','required':false,"
+                "'type':'long'}]}");
+    assert_json(fixture_member(metadata, "partition-spec"),
+                "[{'source-id':1,'transform':'identity','name':'b','field-id':1000}]");
+    fixture_refused(metadata, INVALID, "sequential IDs that are required in v1",
+                    "[{'action':'add-spec','spec':{'fields':[{'source-id':1,'field-id':1001,"
+                    "'transform':'void','name':'c'}]}}]");
+    fixture_apply(metadata, "[{'action':'add-snapshot','snapshot':{'snapshot-id':5,"
+                            "'timestamp-ms':2,'manifest-list':'l','summary':"
+                            "{'operation':'append'}}}]");
+    fixture_apply(metadata, "[{'action':'upgrade-format-version','format-version':2}]");
     assert_null(fixture_member(metadata, "schema"));
     assert_null(fixture_member(metadata, "partition-spec"));
-    assert_json(fixture_member(metadata, "current-schema-id"), "0");
-    assert_json(fixture_member(metadata, "partition-specs"), "[{'spec-id':0,'fields':[]}]");
+    assert_json(fixture_member(metadata, "current-schema-id"), "1");
 }
 
 static void properties_are_set_and_removed_under_both_names(void **state)
@@ -390,7 +403,7 @@ int main(void)
         cmocka_unit_test(a_uuid_is_never_changed),
         cmocka_unit_test(iceberg_8_1_21_an_upgrade_keeps_old_snapshots),
         cmocka_unit_test(an_empty_table_says_so_in_the_form_of_its_version),
-        cmocka_unit_test(version_1_can_only_be_upgraded),
+        cmocka_unit_test(version_1_keeps_its_copies_until_it_is_upgraded),
         cmocka_unit_test(properties_are_set_and_removed_under_both_names),
         cmocka_unit_test(a_location_is_kept_without_its_last_slash),
         cmocka_unit_test(encryption_keys_are_kept_as_sent),

@@ -92,8 +92,8 @@ static void requests_that_cannot_become_a_table_are_refused(void **state)
         const char *message;
     } CASES[] = {
         {"{}", ERROR_INVALID_REQUEST, "schema"},
-        {"{'schema':" FIXTURE_COLUMNS ",'properties':{'format-version':'1'}}",
-         ERROR_FORMAT_VERSION_UNSUPPORTED, "format version: 1"},
+        {"{'schema':" FIXTURE_COLUMNS ",'properties':{'format-version':'0'}}",
+         ERROR_FORMAT_VERSION_UNSUPPORTED, "format version: 0"},
         {"{'schema':" FIXTURE_COLUMNS ",'properties':{'format-version':'4'}}",
          ERROR_FORMAT_VERSION_UNSUPPORTED, "format version: 4"},
         {"{'schema':" FIXTURE_COLUMNS ",'properties':{'a':1}}", ERROR_INVALID_REQUEST,

@@ -64,6 +64,26 @@ static void iceberg_8_6_87_a_stale_sequence_number_is_a_conflict(void **state)
                           "'timestamp-ms':1790000000009,'manifest-list':'l'," SUMMARY));
 }
 
+/* A client that replaces the table takes main away and begins a new history; its number may be
+ * another's by now. Only then, only without a parent, and the table's last number never falls. */
+static void a_replace_keeps_its_sequence_number(void **state)
+{
+    (void)state;
+    AUTO_METADATA struct metadata *metadata = table_with_snapshots();
+#define REMOVE_MAIN "{'action':'remove-snapshot-ref','ref-name':'main'},"
+#define REPLACING(parent)                                                                          \
+    "{'action':'add-snapshot','snapshot':{'snapshot-id':9," parent "'sequence-number':2,"          \
+    "'timestamp-ms':1790000000009,'manifest-list':'l'," SUMMARY "}}"
+    fixture_refused(metadata, CONFLICT, "sequence number 2",
+                    "[" REMOVE_MAIN REPLACING("'parent-snapshot-id':3,") "]");
+    fixture_refused(metadata, CONFLICT, "sequence number 2", "[" REPLACING("") "]");
+    fixture_apply(metadata, "[" REMOVE_MAIN REPLACING("") "]");
+    assert_json(fixture_member(metadata, "last-sequence-number"), "3");
+    fixture_refused(metadata, CONFLICT, "sequence number 3",
+                    OTHER("'snapshot-id':10,'sequence-number':3,"
+                          "'timestamp-ms':1790000000009,'manifest-list':'l'," SUMMARY));
+}
+
 static void iceberg_8_1_27_a_snapshot_id_is_taken_once(void **state)
 {
     (void)state;
@@ -320,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_becomes_the_head_and_is_logged_with_its_own_time),
         cmocka_unit_test(iceberg_8_1_3_a_null_or_minus_one_parent_is_left_out),
         cmocka_unit_test(iceberg_8_6_87_a_stale_sequence_number_is_a_conflict),
+        cmocka_unit_test(a_replace_keeps_its_sequence_number),
         cmocka_unit_test(iceberg_8_1_27_a_snapshot_id_is_taken_once),
         cmocka_unit_test(malformed_snapshots_are_refused),
         cmocka_unit_test(iceberg_8_1_25_a_log_may_not_go_back_a_minute),
