@@ -25,6 +25,10 @@ struct store_meta {
     str content_type; /* empty: application/octet-stream */
     struct store_meta_entry entries[STORE_META_MAX];
     size_t count;
+    /* Of a put alone. data NULL: whatever is there is replaced. Else only the object of this
+     * version, empty: only a key without one; CONFLICT otherwise, also for a put that arrives late
+     * (S3: If-Match and If-None-Match). */
+    str replaces;
 };
 
 struct store_object {
@@ -33,6 +37,7 @@ struct store_object {
     instant modified_at;
     str body;               /* store_get only */
     struct store_meta meta; /* store_get and store_head only */
+    str version;            /* the same: no two objects that stood under a key have one version */
 };
 
 struct store_list {
@@ -59,6 +64,7 @@ struct store {
     const struct store_ops *ops;
     void *self;
     i32 puts_in_flight_max; /* per sink: 1 locally, 4 on S3 */
+    bool late;              /* what failed or was not answered may still land, at any time (S3) */
 };
 
 MUST_USE err store_put(const struct store *store, str key, str body, const struct store_meta *meta,

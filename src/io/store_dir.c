@@ -19,7 +19,13 @@
 /* Set last, so that its presence says that all attributes are there. */
 #define TYPE_ATTRIBUTE "user.mime_type"
 
-enum { NAME_ROOM = 256, TEMPORARY_ROOM = 64, ATTRIBUTE_NAMES_MAX = 4096, SIDECAR_BYTES_MAX = 4096 };
+enum {
+    NAME_ROOM = 256,
+    TEMPORARY_ROOM = 64,
+    ATTRIBUTE_NAMES_MAX = 4096,
+    SIDECAR_BYTES_MAX = 4096,
+    VERSION_ROOM = 64
+};
 
 /* ---- names beneath the root ---- */
 
@@ -391,6 +397,42 @@ MUST_USE static err put_show(const struct put *put, struct error *error)
     return OK;
 }
 
+static str version_print(const struct stat *status, char out[VERSION_ROOM])
+{
+    int size = snprintf(out, VERSION_ROOM, "%llx-%llx-%llx", (unsigned long long)status->st_ino,
+                        (unsigned long long)status->st_mtim.tv_sec,
+                        (unsigned long long)status->st_mtim.tv_nsec);
+    return (str){out, (size_t)size};
+}
+
+MUST_USE static err check_version(const struct put *put, str wanted, struct error *error)
+{
+    char text[VERSION_ROOM];
+    struct stat status;
+    str version = STR("");
+    if (fstatat(put->parent, put->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        version = version_print(&status, text);
+    } else if (errno != ENOENT) {
+        return file_fd_error(errno, "cannot look at", put->key, error);
+    }
+    if (!str_equal(version, wanted)) {
+        return error_set(error, CONFLICT, ERROR_UNAVAILABLE, "%.*s was replaced meanwhile",
+                         STR_ARG(put->key));
+    }
+    return OK;
+}
+
+MUST_USE static err put_replace(const struct put *put, str replaces, struct error *error)
+{
+    (void)pthread_mutex_lock(&put->dir->replacing);
+    err result = check_version(put, replaces, error);
+    if (result == OK) {
+        result = put_show(put, error);
+    }
+    (void)pthread_mutex_unlock(&put->dir->replacing);
+    return result;
+}
+
 static void put_clean(const struct put *put)
 {
     (void)unlinkat(put->dir->temporary, put->temporary, 0);
@@ -408,7 +450,9 @@ MUST_USE static err dir_put(void *self, str key, const str *pieces, size_t piece
     TRY(parent_open(put.dir, parent, &put.parent, error));
     err result = put_write(&put, pieces, piece_count, meta, error);
     if (result == OK) {
-        result = put_show(&put, error);
+        result = meta == NULL || meta->replaces.data == NULL
+                     ? put_show(&put, error)
+                     : put_replace(&put, meta->replaces, error);
     }
     if (result != OK) {
         put_clean(&put);
@@ -431,6 +475,11 @@ MUST_USE static err object_describe(struct store_dir *dir, struct arena *arena, 
     }
     object->key = str_copy(arena, key);
     if (object->key.data == NULL) {
+        return error_memory(error);
+    }
+    char version[VERSION_ROOM];
+    object->version = str_copy(arena, version_print(&status, version));
+    if (object->version.data == NULL) {
         return error_memory(error);
     }
     object->size = (i64)status.st_size;
@@ -524,6 +573,7 @@ static void dir_close(void *self)
     (void)close(dir->temporary);
     (void)close(dir->root);
     (void)pthread_mutex_destroy(&dir->making);
+    (void)pthread_mutex_destroy(&dir->replacing);
 }
 
 static const struct store_ops dir_ops = {
@@ -652,6 +702,7 @@ err store_open_dir(struct arena *arena, str directory, struct store *out_store, 
     dir->root = -1;
     dir->temporary = -1;
     int made = pthread_mutex_init(&dir->making, NULL);
+    made |= pthread_mutex_init(&dir->replacing, NULL);
     assert(made == 0);
     err result = dir_prepare(dir, error);
     if (result != OK) {

@@ -17,6 +17,7 @@ struct store_dir {
     int temporary;
     atomic_bool openat2_missing; /* an older kernel: names are walked part by part */
     pthread_mutex_t making;
+    pthread_mutex_t replacing; /* around a look at a version and the rename that rests on it */
     /* Hashes of directories whose entry in their parent is known to be on the disk. A slot
      * that another name takes costs an fsync, nothing else. */
     _Atomic u64 durable[STORE_DIR_DURABLE_SLOTS];

@@ -19,6 +19,7 @@ struct store_mem {
     size_t capacity;
     size_t bytes;
     size_t bytes_max;
+    i64 puts;
 };
 
 /* Where the key is, or where it belongs. */
@@ -42,6 +43,7 @@ MUST_USE static err meta_copy(struct arena *arena, const struct store_meta *meta
                               struct store_meta *out_copy, struct error *error)
 {
     struct store_meta copy = *meta;
+    copy.replaces = (str){NULL, 0};
     copy.content_type = str_copy(arena, meta->content_type);
     bool fits = copy.content_type.data != NULL;
     for (size_t i = 0; i < meta->count; i++) {
@@ -96,12 +98,21 @@ MUST_USE static err mem_make_room(struct store_mem *mem, struct error *error)
     return OK;
 }
 
-MUST_USE static err mem_insert(struct store_mem *mem, const struct mem_object *made,
+MUST_USE static err mem_insert(struct store_mem *mem, struct mem_object *made, str replaces,
                                struct error *error)
 {
     bool there = false;
     size_t at = mem_place(mem, made->object.key, &there);
     size_t before = there ? (size_t)mem->objects[at].object.size : 0;
+    str version = there ? mem->objects[at].object.version : STR("");
+    if (replaces.data != NULL && !str_equal(replaces, version)) {
+        return error_set(error, CONFLICT, ERROR_UNAVAILABLE, "%.*s was replaced meanwhile",
+                         STR_ARG(made->object.key));
+    }
+    made->object.version = str_format(made->arena, "%lld", (long long)++mem->puts);
+    if (made->object.version.data == NULL) {
+        return error_memory(error);
+    }
     if (mem->bytes - before + (size_t)made->object.size > mem->bytes_max) {
         return error_set(error, IO, ERROR_DISK_LOW, "the store in memory is full");
     }
@@ -137,7 +148,7 @@ MUST_USE static err mem_put(void *self, str key, const str *pieces, size_t piece
                      : object_fill(&made, key, pieces, piece_count, size, meta, error);
     if (result == OK) {
         (void)pthread_mutex_lock(&mem->lock);
-        result = mem_insert(mem, &made, error);
+        result = mem_insert(mem, &made, meta != NULL ? meta->replaces : (str){NULL, 0}, error);
         (void)pthread_mutex_unlock(&mem->lock);
     }
     if (result != OK) {
@@ -161,8 +172,10 @@ MUST_USE static err object_copy(const struct store_mem *mem, struct arena *arena
     }
     struct store_object copy = mem->objects[at].object;
     copy.key = str_copy(arena, key);
+    copy.version = str_copy(arena, copy.version);
     copy.body = want == WANT_BODY ? str_copy(arena, copy.body) : (str){NULL, 0};
-    if (copy.key.data == NULL || (want == WANT_BODY && copy.body.data == NULL)) {
+    if (copy.key.data == NULL || copy.version.data == NULL ||
+        (want == WANT_BODY && copy.body.data == NULL)) {
         return error_memory(error);
     }
     if (copy.meta.content_type.data != NULL) {

@@ -185,25 +185,53 @@ err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, str
 
 /* ---- batches ---- */
 
+/* A batch has one rejects file, and the put of an earlier try may be late. So each put says what it
+ * replaces, and an earlier one that arrives after it is refused by the store (I15). */
+static err put_verdict(const struct rows_pass *pass, str key, struct store_meta *meta,
+                       struct error *error)
+{
+    enum { LOOKS_MAX = 8 };
+    const struct store *files = &pass->roll->env->warehouse->files;
+    meta->replaces = STR("");
+    for (int looks = 0; looks < LOOKS_MAX; looks++) {
+        struct error told = {0};
+        err result = store_put(files, key, buf_str(&pass->rejects), meta, &told);
+        if (result != CONFLICT) {
+            return result == OK ? OK : error_set(error, result, told.code, "%s", told.message);
+        }
+        struct store_object there = {0};
+        result = store_head(files, pass->batch_scratch, key, &there, &told);
+        if (result != OK && result != NOT_FOUND) {
+            return error_set(error, result, told.code, "%s", told.message);
+        }
+        meta->replaces = result == OK ? there.version : STR("");
+    }
+    return error_set(error, BUSY, ERROR_UNAVAILABLE, "%.*s is written by others", STR_ARG(key));
+}
+
+/* Without rejects there is no file. An earlier try or plan may have written one: it goes, or where
+ * it could come back an empty one takes its place. */
 static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error)
 {
     const struct ledger_batch *row = &pass->plan->batches[batch];
     const struct store *files = &pass->roll->env->warehouse->files;
+    bool none = pass->rejects.size == 0;
+    if (none && !pass->plan->row.tried && !row->retried) {
+        return OK;
+    }
     str key = batch_rejects_key(pass->batch_scratch, pass->roll->sink.id, row->batch_id);
+    if (none && !files->late) {
+        return store_remove(files, key, error);
+    }
+    struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 2};
+    meta.entries[0] = (struct store_meta_entry){
+        STR("schema-id"), str_format(pass->batch_scratch, "%d", pass->schema.id)};
+    meta.entries[1] = (struct store_meta_entry){
+        STR("sha256"), reject_hash(pass->batch_scratch, buf_str(&pass->rejects))};
     if (key.data == NULL) {
         return error_memory(error);
     }
-    if (pass->rejects.size > 0) {
-        struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 2};
-        meta.entries[0] = (struct store_meta_entry){
-            STR("schema-id"), str_format(pass->batch_scratch, "%d", pass->schema.id)};
-        meta.entries[1] = (struct store_meta_entry){
-            STR("sha256"), reject_hash(pass->batch_scratch, buf_str(&pass->rejects))};
-        return store_put(files, key, buf_str(&pass->rejects), &meta, error);
-    }
-    /* A file of an earlier try or plan applies no more. */
-    bool stale = pass->plan->row.tried || row->retried;
-    return stale ? store_remove(files, key, error) : OK;
+    return put_verdict(pass, key, &meta, error);
 }
 
 static void pass_restart(struct rows_pass *pass)

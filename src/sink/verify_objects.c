@@ -142,7 +142,7 @@ static void judge_stranger(struct verify *verify, str key, str rest)
     }
 }
 
-static void judge_known(struct verify *verify, str key, enum verify_key kind)
+static void judge_known(struct verify *verify, str key, i64 size, enum verify_key kind)
 {
     switch (kind) {
     case VERIFY_KEY_WAITING:
@@ -154,8 +154,11 @@ static void judge_known(struct verify *verify, str key, enum verify_key kind)
         verify_note(verify, "leftover", key);
         break;
     case VERIFY_KEY_REJECTS_NONE:
-        verify_find(verify, "I15", key, VERIFY_CURE_REJECTS,
-                    "the ledger counts no rejected row of this batch, and here is a rejects file");
+        if (size > 0) { /* an empty one only keeps the place */
+            verify_find(
+                verify, "I15", key, VERIFY_CURE_REJECTS,
+                "the ledger counts no rejected row of this batch, and here is a rejects file");
+        }
         break;
     }
 }
@@ -178,7 +181,7 @@ MUST_USE static err judge_page(struct verify *verify, const struct map *known,
         }
         const u64 *kind = map_get(known, key);
         if (kind != NULL) {
-            judge_known(verify, key, (enum verify_key) * kind);
+            judge_known(verify, key, list->objects[i].size, (enum verify_key) * kind);
         } else {
             judge_stranger(verify, key, str_slice(key, folder->prefix.size, key.size));
         }

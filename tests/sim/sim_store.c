@@ -40,12 +40,16 @@ static str joined(struct arena *arena, const str *pieces, size_t count)
     return (str){bytes, size};
 }
 
-static void put_now(str key, str body, const struct store_meta *meta)
+static err put_now(str key, str body, const struct store_meta *meta)
 {
-    sim_check_put(key, body);
     err put = store_put(&sim->raw_store, key, body, meta, NULL);
+    if (put == CONFLICT) {
+        return put;
+    }
     assert(put == OK);
+    sim_check_put(key, body);
     stamp(key);
+    return OK;
 }
 
 static void remove_now(str key)
@@ -67,8 +71,8 @@ static void late_put_lands(void *argument)
     if (sim->stopping) {
         return;
     }
-    sim_trace("  late: put %.*s", STR_ARG(late->key));
-    put_now(late->key, late->body, &late->meta);
+    err put = put_now(late->key, late->body, &late->meta);
+    sim_trace("  late: put %.*s%s", STR_ARG(late->key), put == OK ? "" : ", refused");
 }
 
 static void late_remove_lands(void *argument)
@@ -89,6 +93,9 @@ static struct late_put *late_of(str key, str body, const struct store_meta *meta
     late->body = str_copy(sim->arena, body);
     if (meta != NULL) {
         late->meta = *meta;
+        if (meta->replaces.data != NULL) {
+            late->meta.replaces = str_copy(sim->arena, meta->replaces);
+        }
         late->meta.content_type = str_copy(sim->arena, meta->content_type);
         for (size_t i = 0; i < meta->count; i++) {
             late->meta.entries[i].name = str_copy(sim->arena, meta->entries[i].name);
@@ -114,17 +121,17 @@ static err sim_put(void *self, str key, const str *pieces, size_t piece_count,
     }
     struct arena_mark mark = arena_mark(sim->scratch);
     str body = joined(sim->scratch, pieces, piece_count);
-    /* A rejects file has one name for all tries: a store in which an old PUT lands after a newer
-     * one would bring an old verdict back. The local store cannot; what others need is not decided
-     * here. */
-    bool one_name = str_find(key, STR("/rejects/")) >= 0;
-    if (fault == SIM_FAULT_LATE && !one_name) {
+    err put = OK;
+    if (fault == SIM_FAULT_LATE) {
         sim_later(sim_late_delay(), late_put_lands, late_of(key, body, meta));
     } else {
-        put_now(key, body, meta);
+        put = put_now(key, body, meta);
     }
     arena_reset_to(sim->scratch, mark);
     sim_after(fault);
+    if (put == CONFLICT && fault == SIM_FAULT_NONE) {
+        return error_set(error, CONFLICT, ERROR_UNAVAILABLE, "replaced meanwhile");
+    }
     return sim_failed(fault, error);
 }
 
@@ -215,5 +222,5 @@ static const struct store_ops OPS = {
 struct store sim_store(struct sim_process *process)
 {
     return (struct store){
-        .ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3};
+        .ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3, .late = true};
 }

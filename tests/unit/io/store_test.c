@@ -179,6 +179,40 @@ static void metadata_comes_back_as_it_was_given(void **state)
     assert_null(store_meta_value(&object.meta, STR("other")).data);
 }
 
+static err replace(struct fixture *f, const char *key, const char *body, str version)
+{
+    const struct store_meta meta = {.replaces = version};
+    return store_put(&f->store, str_from(key), str_from(body), &meta, NULL);
+}
+
+static str version_of(struct fixture *f, const char *key)
+{
+    struct store_object object = {0};
+    assert_int_equal(store_head(&f->store, f->arena, str_from(key), &object, NULL), OK);
+    assert_true(object.version.size > 0);
+    return object.version;
+}
+
+/* A put that arrives after another one finds its place taken. */
+static void a_put_may_name_the_version_that_it_replaces(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(replace(f, "a/b", "first", STR("")), OK);
+    assert_int_equal(replace(f, "a/b", "late", STR("")), CONFLICT);
+    str first = version_of(f, "a/b");
+    assert_int_equal(replace(f, "a/b", "second", first), OK);
+    assert_int_equal(replace(f, "a/b", "late", first), CONFLICT);
+    assert_body(f, "a/b", "second");
+    assert_int_equal(replace(f, "a/c", "late", first), CONFLICT);
+    struct store_object object = {0};
+    assert_int_equal(store_head(&f->store, f->arena, STR("a/c"), &object, NULL), NOT_FOUND);
+    put(f, "a/b", "whatever");
+    assert_body(f, "a/b", "whatever");
+    struct store_object got = {0};
+    assert_int_equal(store_get(&f->store, f->arena, STR("a/b"), &got, NULL), OK);
+    assert_true(str_equal(got.version, version_of(f, "a/b")));
+}
+
 static void odd_metadata_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -532,6 +566,7 @@ int main(void)
         BOTH(removing_is_idempotent),
         BOTH(keys_that_could_escape_are_refused),
         BOTH(metadata_comes_back_as_it_was_given),
+        BOTH(a_put_may_name_the_version_that_it_replaces),
         BOTH(odd_metadata_is_refused),
         BOTH(keys_are_listed_in_byte_order_of_the_whole),
         BOTH(pages_of_a_list_join_to_the_whole),

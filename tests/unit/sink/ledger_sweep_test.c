@@ -145,7 +145,7 @@ static void objects_stay_until_the_version_hint_is_written(void **state)
     i64 deleted = 0;
     f->warehouse.catalog = f->catalog;
     sound_store = f->place.store;
-    f->place.store = (struct store){&HINTLESS, f, 1};
+    f->place.store = (struct store){&HINTLESS, f, 1, false};
     send_batch(f, "a", "{\"x\":1}");
     roll_out(f);
     assert_int_equal(table_rows(f), 1);

@@ -37,7 +37,7 @@ static const struct store_ops AGED_STORE = {
 static inline struct roll_fixture *aged_fixture(void)
 {
     struct roll_fixture *f = fixture_open();
-    f->warehouse.files = (struct store){&AGED_STORE, f, 1};
+    f->warehouse.files = (struct store){&AGED_STORE, f, 1, false};
     f->door_place.store = f->warehouse.files;
     files_age_us = 0;
     return f;

@@ -432,11 +432,11 @@ static inline void make_sink(struct roll_fixture *f)
 static inline void open_doors(struct roll_fixture *f)
 {
     f->door_db = (struct db){&DOOR_DB, f};
-    f->door_place = (struct location){f->place.prefix, {&DOOR_STORE, f, 1}};
+    f->door_place = (struct location){f->place.prefix, {&DOOR_STORE, f, 1, false}};
     f->warehouse = (struct warehouse){
         .name = STR("garden"),
         .project = STR("prj"),
-        .files = {&DOOR_STORE, f, 1},
+        .files = {&DOOR_STORE, f, 1, false},
         .catalog = {&DOOR_CATALOG, f},
         .locations = {&f->door_place, 1},
         .tables_uri = f->place.prefix,

@@ -136,7 +136,7 @@ static void a_hint_that_could_not_be_written_is_written_later(void **state)
     const char *hint = table_path(f, &first, "metadata/version-hint.text");
     str old = read_file(f, hint);
     sound_store = f->place.store;
-    f->place.store = (struct store){&FULL, f, 1};
+    f->place.store = (struct store){&FULL, f, 1, false};
     hints_fail = true;
     change(f, "events", 2);
     assert_str(turn(f, "events"), "1");
