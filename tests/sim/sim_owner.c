@@ -423,8 +423,8 @@ static void rename_table(struct arena *arena, i32 slot)
     }
     struct sim_table renamed = *table;
     (void)snprintf(renamed.name, sizeof(renamed.name), "t%d_%d", slot, ++sim->renames);
-    err result = catalog_local_rename(catalog_local_of(&sim->catalog), name_of(table),
-                                      name_of(&renamed), NULL);
+    err result = catalog_local_rename(catalog_local_of(&sim->catalog), CATALOG_TABLE,
+                                      name_of(table), name_of(&renamed), NULL);
     if (result == OK) {
         sim_trace("owner: %s is now %s", table->name, renamed.name);
         memcpy(table->name, renamed.name, sizeof(table->name));

@@ -369,7 +369,8 @@ static void a_renamed_table_is_followed(void **state)
     send_batch(f, "a", "{\"x\":1}");
     roll_out(f);
     const struct table_name moved = {STR("demo"), STR("moved")};
-    must(f, catalog_local_rename(catalog_local_of(&f->catalog), fixture_table(), moved, &f->error));
+    must(f, catalog_local_rename(catalog_local_of(&f->catalog), CATALOG_TABLE, fixture_table(),
+                                 moved, &f->error));
     send_batch(f, "b", "{\"x\":2}");
     assert_int_equal(roll_tick(f), ROLL_ENDED);
     assert_true(str_equal(look_sink(f).table_name, STR("moved")));
