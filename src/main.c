@@ -256,6 +256,7 @@ static const struct cli_command *const commands[] = {
     &cli_sink_roll,
     &cli_sink_batches,
     &cli_sink_batches_discard,
+    &cli_sink_batches_resolve,
     &cli_sink_rejects,
     &cli_sink_resume,
     &cli_sink_dedupe,

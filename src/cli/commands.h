@@ -31,6 +31,7 @@ extern const struct cli_command cli_sink_send;
 extern const struct cli_command cli_sink_roll;
 extern const struct cli_command cli_sink_batches;
 extern const struct cli_command cli_sink_batches_discard;
+extern const struct cli_command cli_sink_batches_resolve;
 extern const struct cli_command cli_sink_rejects;
 extern const struct cli_command cli_sink_resume;
 extern const struct cli_command cli_sink_dedupe;

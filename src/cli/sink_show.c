@@ -21,8 +21,14 @@ static const struct cli_flag roll_flags[] = {
 static const struct cli_flag batches_flags[] = {
     {"state", CLI_TEXT, "STATE", NULL, "pending, planned, committed, rejected or discarded"},
     {"held", CLI_SWITCH, NULL, NULL, "only those whose object is damaged or lost"},
+    {"quarantined", CLI_SWITCH, NULL, NULL,
+     "ids that were sent with several contents, and where these lie"},
     {"limit", CLI_NUMBER, "N", "100", "at most so many, up to 1,000"},
     {"cursor", CLI_TEXT, "TEXT", NULL, "go on where the list before ended"},
+};
+
+static const struct cli_flag resolve_flags[] = {
+    {"keep", CLI_TEXT, "OBJECT", NULL, "the object that the id stands for, of those listed"},
 };
 
 static const struct cli_flag rejects_flags[] = {
@@ -189,6 +195,22 @@ static int get_batch(struct cli *cli, struct remote *remote)
     return result == CLI_OK ? output_object(cli, answer, lines, ARRAY_COUNT(lines)) : result;
 }
 
+/* Ids with the objects to choose from. */
+static int list_quarantined(struct cli *cli, struct remote *remote)
+{
+    static const struct output_column columns[] = {
+        {"BATCH", "batch_id", OUTPUT_TEXT},
+        {"SINCE", "since", OUTPUT_TEXT},
+        {"OBJECTS", "objects", OUTPUT_TEXT},
+    };
+    json_t *answer = NULL;
+    str path = paged(remote, sink_path(remote, "/batches"));
+    path = remote_query(remote, path, "state", STR("quarantined"));
+    int result = remote_call(remote, "GET", path, NULL, &answer);
+    return result == CLI_OK ? output_list(cli, answer, "batches", columns, ARRAY_COUNT(columns))
+                            : result;
+}
+
 static int list_batches(struct cli *cli, struct remote *remote)
 {
     static const struct output_column columns[] = {
@@ -214,8 +236,45 @@ static int batches(struct cli *cli)
     struct remote remote = {0};
     int result = remote_open(cli, &remote);
     if (result == CLI_OK) {
-        result = cli->argument_count > 1 ? get_batch(cli, &remote) : list_batches(cli, &remote);
+        result = cli->argument_count > 1         ? get_batch(cli, &remote)
+                 : cli_given(cli, "quarantined") ? list_quarantined(cli, &remote)
+                                                 : list_batches(cli, &remote);
     }
+    remote_close(&remote);
+    return result;
+}
+
+/* POST …/batches/{id}/<what> of the batch that is named by the second argument. */
+static int post_batch(struct remote *remote, const char *what, json_t *body, json_t **out_answer)
+{
+    str id = remote_part(remote, remote->cli->arguments[1]);
+    str path = str_format(remote->cli->arena, "%.*s/%.*s/%s",
+                          STR_ARG(sink_path(remote, "/batches")), STR_ARG(id), what);
+    return remote_call(remote, "POST", path, body, out_answer);
+}
+
+static int resolve(struct cli *cli)
+{
+    struct remote remote = {0};
+    json_t *answer = NULL;
+    str keep = cli_text(cli, "keep");
+    if (keep.data == NULL) {
+        return cli_usage_error(cli,
+                               "--keep OBJECT is wanted; sink batches --quarantined lists them");
+    }
+    int result = remote_open(cli, &remote);
+    if (result == CLI_OK) {
+        json_t *body = json_object();
+        json_object_set_new(body, "keep", json_stringn(keep.data, keep.size));
+        result = post_batch(&remote, "resolve", body, &answer);
+    }
+    if (result == CLI_OK && !output_json(cli, answer)) {
+        str id = output_text(cli, answer, "batch_id", OUTPUT_TEXT);
+        str state = output_text(cli, answer, "state", OUTPUT_TEXT);
+        cli_note("object %.*s is kept as batch %.*s, which is %.*s", STR_ARG(keep), STR_ARG(id),
+                 STR_ARG(state));
+    }
+    json_decref(answer);
     remote_close(&remote);
     return result;
 }
@@ -226,10 +285,7 @@ static int discard(struct cli *cli)
     json_t *answer = NULL;
     int result = remote_open(cli, &remote);
     if (result == CLI_OK) {
-        str id = remote_part(&remote, cli->arguments[1]);
-        str path = str_format(cli->arena, "%.*s/%.*s/discard",
-                              STR_ARG(sink_path(&remote, "/batches")), STR_ARG(id));
-        result = remote_call(&remote, "POST", path, json_object(), &answer);
+        result = post_batch(&remote, "discard", json_object(), &answer);
     }
     if (result == CLI_OK && !output_json(cli, answer)) {
         cli_note("batch %.*s is discarded: its rows count as discarded in the books",
@@ -328,6 +384,22 @@ const struct cli_command cli_sink_batches_discard = {
     .example = "lhbox sink batches discard events_in 2026-09-21T12:00:00Z-0001",
     .access = CLI_API,
     .run = discard,
+};
+
+const struct cli_command cli_sink_batches_resolve = {
+    .path = "sink batches resolve",
+    .arguments = "SINK BATCH",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .summary = "Say which content a quarantined batch id stands for",
+    .text = "The content that is kept is rolled as that batch; the others are removed.",
+    .example = "lhbox sink batches events_in --quarantined\n"
+               "lhbox sink batches resolve events_in 2026-09-21T12:00:00Z-0001 --keep "
+               "01k5nr8vd3hq7x2m4c6b9yte0g",
+    .flags = resolve_flags,
+    .flag_count = ARRAY_COUNT(resolve_flags),
+    .access = CLI_API,
+    .run = resolve,
 };
 
 const struct cli_command cli_sink_rejects = {

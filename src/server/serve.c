@@ -110,6 +110,10 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.waits_max = (i32)config_number(config, CONFIG_INTAKE_WAITS_MAX);
     options.dry_run_rows_max = config_number(config, CONFIG_INTAKE_DRY_RUN_ROWS_MAX);
     options.failures_per_minute_max = (i32)config_number(config, CONFIG_INTAKE_FAILURES_PER_MINUTE);
+    options.backlog = (struct ledger_backlog){
+        .batches_max = config_number(config, CONFIG_INTAKE_BACKLOG_BATCHES),
+        .bytes_max = config_number(config, CONFIG_INTAKE_BACKLOG_BYTES),
+    };
     options.bucket_bytes_max = config_number(config, CONFIG_QUOTA_BUCKET_BYTES);
     options.accepted = on_accepted;
     options.accepted_context = &server->service;

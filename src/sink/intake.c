@@ -31,6 +31,7 @@ struct intake_options intake_options_default(void)
                                    .queue_max = 4096,
                                    .waits_max = 10000,
                                    .dry_run_rows_max = 1000,
+                                   .backlog = LEDGER_BACKLOG_DEFAULT,
                                    .failures_per_minute_max = 60};
 }
 

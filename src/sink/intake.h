@@ -28,10 +28,11 @@ struct intake_options {
     const struct seam *seam;
     const struct warehouses *warehouses;
     struct intake_limits limits;
-    i32 workers;                 /* 8 */
-    i32 queue_max;               /* sends on their way; 4,096 */
-    i32 waits_max;               /* sends parked for their commit; 10,000 */
-    i64 dry_run_rows_max;        /* 1,000 */
+    i32 workers;          /* 8 */
+    i32 queue_max;        /* sends on their way; 4,096 */
+    i32 waits_max;        /* sends parked for their commit; 10,000 */
+    i64 dry_run_rows_max; /* 1,000 */
+    struct ledger_backlog backlog;
     i64 bucket_bytes_max;        /* quota of each file bucket; 0: none */
     i32 failures_per_minute_max; /* refused keys of one address; 60 */
     /* Called after batches of a sink were accepted; may be NULL. Must not block. */

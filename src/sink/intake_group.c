@@ -285,7 +285,8 @@ err intake_group_record(struct intake_group *group, struct error *error)
         }
         err result = ledger_accept(group->groups->options->db, group->arena,
                                    (str){node_id, ID_SHORT_SIZE}, group->sink->id,
-                                   group->items + begin, end - begin, error);
+                                   group->groups->options->backlog, group->items + begin,
+                                   end - begin, error);
         if (result == UNKNOWN) {
             group->unsure = true;
             for (size_t i = begin; i < end; i++) {

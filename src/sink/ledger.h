@@ -46,8 +46,11 @@ MUST_USE err ledger_renew_node(const struct db *db, str node_id, instant *out_no
                                struct error *error);
 
 /* A sink takes no more while this much waits for its rolls. */
-enum { LEDGER_BACKLOG_BATCHES_MAX = 100000 };
-#define LEDGER_BACKLOG_BYTES_MAX ((i64)4 * 1024 * MIB)
+struct ledger_backlog {
+    i64 batches_max;
+    i64 bytes_max;
+};
+#define LEDGER_BACKLOG_DEFAULT ((struct ledger_backlog){100000, (i64)4 * 1024 * MIB})
 
 struct ledger_accept {
     /* in */
@@ -80,7 +83,8 @@ struct ledger_accept {
 /* One transaction for a group of one sink; each item gets its own outcome. Counters of the sink and
  * the month's usage move with it. Results are in the arena. */
 MUST_USE err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
-                           struct ledger_accept *items, size_t count, struct error *error);
+                           struct ledger_backlog backlog, struct ledger_accept *items, size_t count,
+                           struct error *error);
 
 struct ledger_batch {
     str batch_id;

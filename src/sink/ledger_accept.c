@@ -10,6 +10,7 @@ struct acceptance {
     struct arena *arena;
     str node_id;
     str sink_id;
+    struct ledger_backlog backlog;
     struct ledger_accept *items;
     size_t count;
 };
@@ -213,8 +214,8 @@ static err accept_item(struct db_tx *tx, const struct acceptance *acceptance,
     if (found) {
         return OK;
     }
-    if (sink->waiting_batches >= LEDGER_BACKLOG_BATCHES_MAX ||
-        sink->waiting_bytes >= LEDGER_BACKLOG_BYTES_MAX) {
+    if (sink->waiting_batches >= acceptance->backlog.batches_max ||
+        sink->waiting_bytes >= acceptance->backlog.bytes_max) {
         item->outcome = ACCEPT_REFUSED;
         item->refusal = ERROR_SINK_BACKLOG_FULL;
         return OK;
@@ -280,10 +281,15 @@ static err accept_body(struct db_tx *tx, void *context, struct error *error)
 }
 
 err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
-                  struct ledger_accept *items, size_t count, struct error *error)
+                  struct ledger_backlog backlog, struct ledger_accept *items, size_t count,
+                  struct error *error)
 {
-    struct acceptance acceptance = {
-        .arena = arena, .node_id = node_id, .sink_id = sink_id, .items = items, .count = count};
+    struct acceptance acceptance = {.arena = arena,
+                                    .node_id = node_id,
+                                    .sink_id = sink_id,
+                                    .backlog = backlog,
+                                    .items = items,
+                                    .count = count};
     return db_transact(db, accept_body, &acceptance, error);
 }
 

@@ -49,6 +49,19 @@ def test_a_post_without_a_length_is_told_how_to_say_so(server: Server) -> None:
     assert server.call("POST", "/v1/sinks/demo_in/roll", b"").status == 202
 
 
+def test_a_full_backlog_is_429_until_a_roll_makes_room(own_server: Server) -> None:
+    own_server.env["LHBOX_INTAKE_BACKLOG_BATCHES"] = "2"
+    server = own_server.start()
+    server.make_table("demo.full", {"x": "long"})
+    sink = server.make_sink("demo.full", "full_in", roll_seconds=3600)
+    assert [server.send(sink, batch, [{"x": 1}]).status for batch in "ab"] == [202, 202]
+    full = server.send(sink, "c", [{"x": 1}])
+    assert (full.status, full.code) == (429, "sink_backlog_full") and int(full.headers["retry-after"]) > 0, full
+    assert server.send(sink, "a", [{"x": 1}]).json["duplicate"] is True
+    server.roll(sink)
+    assert server.send(sink, "c", [{"x": 1}]).status == 202
+
+
 def test_an_unknown_member_of_a_column_is_named_by_its_path(server: Server) -> None:
     columns = [COLUMN, {"name": "y", "type": "long", "foo": 1}]
     answer = server.call("POST", "/v1/tables", {"table": "dev.demo.other", "columns": columns})

@@ -58,7 +58,8 @@ class Garden:
         return done.returncode, json.loads(done.stdout)
 
     def command(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([LHBOX, *args], text=True, capture_output=True, timeout=30, cwd=self.server.home)
+        env = {**os.environ, "LHBOX_URL": self.server.dev["url"], "LHBOX_API_KEY": self.server.dev["api_key"]}
+        return subprocess.run([LHBOX, *args], text=True, capture_output=True, timeout=30, cwd=self.server.home, env=env)
 
     def in_table(self, table: str = "demo.garden") -> Counter[str]:
         with duckdb_attached(self.server) as reader:
@@ -275,12 +276,19 @@ def test_two_contents_of_one_id_wait_for_a_person(garden: Garden) -> None:
         os.setxattr(hidden, name, value)
     garden.put_back(before)
     server.start()
-    waiting = server.call("GET", f"/v1/sinks/{garden.sink['id']}/batches?state=quarantined").json["batches"]
+    listed = garden.command("sink", "batches", garden.sink["id"], "--quarantined", "--json")
+    assert listed.returncode == 0, listed
+    waiting = json.loads(listed.stdout)["batches"]
     assert len(waiting) == 1 and waiting[0]["batch_id"] == "twice" and len(waiting[0]["objects"]) == 2, waiting
     refused = server.send(garden.sink, "twice", [{"id": "two", "n": 2}])
     assert refused.status == 409 and refused.code == "batch_quarantined", refused
     first = next(uid for uid in waiting[0]["objects"] if uid in hidden.name)
-    kept = server.call("POST", f"/v1/sinks/{garden.sink['id']}/batches/twice/resolve", {"keep": first})
-    assert kept.status == 200 and kept.json["state"] == "pending", kept
+    shown = garden.command("sink", "batches", garden.sink["id"], "--quarantined")
+    assert all(uid in shown.stdout for uid in waiting[0]["objects"]), shown
+    assert garden.command("sink", "batches", "resolve", garden.sink["id"], "twice").returncode == 2
+    wrong = garden.command("sink", "batches", "resolve", garden.sink["id"], "twice", "--keep", "0" * 26)
+    assert wrong.returncode == 1, wrong
+    kept = garden.command("sink", "batches", "resolve", garden.sink["id"], "twice", "--keep", first, "--json")
+    assert kept.returncode == 0 and json.loads(kept.stdout)["state"] == "pending", kept
     garden.acknowledged["one"] = 1
     garden.check()

@@ -205,8 +205,10 @@ void sim_node_open(struct sim_process *process)
     struct sim_node *node = arena_alloc(sim->arena, sizeof(*node));
     assert(node != NULL);
     node->process = process;
-    node->options = (struct intake_options){
-        .db = &process->db, .seam = &process->seam, .limits = intake_limits_default()};
+    node->options = (struct intake_options){.backlog = LEDGER_BACKLOG_DEFAULT,
+                                            .db = &process->db,
+                                            .seam = &process->seam,
+                                            .limits = intake_limits_default()};
     node->groups = (struct intake_groups){.options = &node->options};
     process->node = node;
 }

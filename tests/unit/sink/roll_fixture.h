@@ -559,7 +559,8 @@ static inline void accept_item(struct roll_fixture *f, struct ledger_accept *ite
 {
     instant now = 0;
     must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
-    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, item, 1, &f->error));
+    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT, item,
+                          1, &f->error));
 }
 
 /* As the intake does: object durable first, row second. `body` is the stored form. */
