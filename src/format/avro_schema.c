@@ -5,10 +5,24 @@
 #include "base/utf8.h"
 #include "format/json.h"
 
-enum { AVRO_NAMED_EXPECTED = 16, AVRO_FIXED_SIZE_MAX = AVRO_BLOCK_BYTES_MAX };
+enum {
+    AVRO_NAMED_EXPECTED = 16,
+    NODES_EXPECTED = 1024,
+    AVRO_FIXED_SIZE_MAX = AVRO_BLOCK_BYTES_MAX
+};
+
+/* The schema's JSON, read once: a token, and the one behind the whole value that it begins. */
+struct node {
+    enum json_token token;
+    str text;
+    size_t after;
+};
 
 struct parser {
     struct arena *arena;
+    struct node *nodes; /* the first stands for what is not there */
+    size_t node_count;
+    size_t node_capacity;
     struct map *named; /* full name to index in types */
     struct avro_type **types;
     size_t type_count;
@@ -16,22 +30,23 @@ struct parser {
     struct error *error;
 };
 
-/* What stands in a schema's or field's object; a slice with data NULL is not there. */
+/* What stands in a schema's or field's object, by node. */
 struct members {
-    str type;
-    str name;
-    str space;
-    str fields;
-    str items;
-    str values;
-    str symbols;
-    str size;
-    str field_id;
-    str key_id;
-    str value_id;
+    size_t type;
+    size_t name;
+    size_t space;
+    size_t fields;
+    size_t items;
+    size_t values;
+    size_t symbols;
+    size_t size;
+    size_t field_id;
+    size_t key_id;
+    size_t value_id;
 };
+enum { NOTHING = 0, ROOT = 1 };
 
-MUST_USE static err type_parse(struct parser *parser, str json, str space, int depth,
+MUST_USE static err type_parse(struct parser *parser, size_t node, str space, int depth,
                                const struct avro_type **out_type);
 
 MUST_USE static err schema_corrupt(struct parser *parser, const char *why)
@@ -41,18 +56,63 @@ MUST_USE static err schema_corrupt(struct parser *parser, const char *why)
 
 /* ---- JSON ---- */
 
-static bool json_is_string(str json)
+MUST_USE static err node_add(struct parser *parser, enum json_token token, str text)
 {
-    return json.size > 0 && json.data[0] == '"';
+    if (parser->node_count == parser->node_capacity) {
+        size_t next = parser->node_capacity * 2 + NODES_EXPECTED;
+        struct node *nodes = arena_grow(parser->arena, parser->nodes,
+                                        parser->node_capacity * sizeof(*nodes),
+                                        next * sizeof(*nodes));
+        if (nodes == NULL) {
+            return error_memory(parser->error);
+        }
+        parser->nodes = nodes;
+        parser->node_capacity = next;
+    }
+    size_t index = parser->node_count++;
+    parser->nodes[index] = (struct node){token, text, index + 1};
+    return OK;
 }
 
-MUST_USE static err text_parse(struct parser *parser, str json, str *out_text)
+MUST_USE static err nodes_read(struct parser *parser, str json)
 {
-    if (!json_is_string(json)) {
+    struct json_reader reader;
+    size_t open[JSON_DEPTH_MAX + 1];
+    size_t depth = 0;
+    json_reader_init(&reader, json);
+    TRY(node_add(parser, JSON_TOKEN_INVALID, (str){0}));
+    enum json_token token = utf8_valid(json) ? json_next(&reader) : JSON_TOKEN_INVALID;
+    while (token != JSON_TOKEN_END) {
+        if (token == JSON_TOKEN_INVALID) {
+            return schema_corrupt(parser, "is not JSON");
+        }
+        if (token == JSON_TOKEN_OBJECT || token == JSON_TOKEN_ARRAY) {
+            assert(depth < ARRAY_COUNT(open));
+            open[depth++] = parser->node_count;
+        }
+        TRY(node_add(parser, token, reader.text));
+        if (token == JSON_TOKEN_OBJECT_END || token == JSON_TOKEN_ARRAY_END) {
+            assert(depth > 0);
+            parser->nodes[open[--depth]].after = parser->node_count;
+        }
+        token = json_next(&reader);
+    }
+    return node_add(parser, JSON_TOKEN_END, (str){0});
+}
+
+static enum json_token token_of(const struct parser *parser, size_t node)
+{
+    return parser->nodes[node].token;
+}
+
+MUST_USE static err text_parse(struct parser *parser, size_t node, str *out_text)
+{
+    if (token_of(parser, node) != JSON_TOKEN_STRING) {
         return schema_corrupt(parser, "has something else where a name must be");
     }
-    buf text = buf_create(parser->arena, json.size, json.size);
-    str result = json_unescape(&text, json, NULL);
+    str token = parser->nodes[node].text;
+    buf text = buf_create(parser->arena, token.size, token.size);
+    str result = json_unescape(&text, token, NULL);
     if (result.data == NULL) {
         return error_memory(parser->error);
     }
@@ -60,21 +120,28 @@ MUST_USE static err text_parse(struct parser *parser, str json, str *out_text)
     return OK;
 }
 
-MUST_USE static err id_parse(struct parser *parser, str json, i32 *out_id)
+static bool integer_parse(const struct parser *parser, size_t node, i64 *out_value)
+{
+    return token_of(parser, node) == JSON_TOKEN_NUMBER &&
+           str_to_i64(parser->nodes[node].text, out_value);
+}
+
+MUST_USE static err id_parse(struct parser *parser, size_t node, i32 *out_id)
 {
     i64 id = -1;
-    if (json.data != NULL && (!str_to_i64(json, &id) || id < INT32_MIN || id > INT32_MAX)) {
+    bool good = node == NOTHING || integer_parse(parser, node, &id);
+    if (!good || id < INT32_MIN || id > INT32_MAX) {
         return schema_corrupt(parser, "has an id that is no 32-bit number");
     }
     *out_id = (i32)id;
     return OK;
 }
 
-static void members_put(struct members *members, str name, str value)
+static void members_put(struct members *members, str name, size_t value)
 {
     const struct {
         str name;
-        str *place;
+        size_t *place;
     } places[] = {
         {STR("\"type\""), &members->type},         {STR("\"name\""), &members->name},
         {STR("\"namespace\""), &members->space},   {STR("\"fields\""), &members->fields},
@@ -91,66 +158,41 @@ static void members_put(struct members *members, str name, str value)
     }
 }
 
-/* The slice of the value that `token` begins; data NULL when there is none. */
-static str value_slice(struct json_reader *reader, enum json_token token)
-{
-    bool none = token == JSON_TOKEN_INVALID || token == JSON_TOKEN_END;
-    return none ? (str){0} : json_skip(reader, token);
-}
-
-MUST_USE static err members_parse(struct parser *parser, str json, struct members *out_members)
+MUST_USE static err members_parse(struct parser *parser, size_t node, struct members *out_members)
 {
     struct members members = {0};
-    struct json_reader reader;
-    json_reader_init(&reader, json);
-    if (json_next(&reader) != JSON_TOKEN_OBJECT) {
+    if (token_of(parser, node) != JSON_TOKEN_OBJECT) {
         return schema_corrupt(parser, "has something else where an object must be");
     }
-    enum json_token token = json_next(&reader);
-    while (token == JSON_TOKEN_NAME) {
-        str name = reader.text;
-        str value = value_slice(&reader, json_next(&reader));
-        if (value.data == NULL) {
-            break;
-        }
-        members_put(&members, name, value);
-        token = json_next(&reader);
-    }
-    if (token != JSON_TOKEN_OBJECT_END) {
-        return schema_corrupt(parser, "is not JSON");
+    for (size_t at = node + 1; token_of(parser, at) == JSON_TOKEN_NAME;) {
+        size_t value = at + 1;
+        members_put(&members, parser->nodes[at].text, value);
+        at = parser->nodes[value].after;
     }
     *out_members = members;
     return OK;
 }
 
-/* The slices of an array's elements. */
-MUST_USE static err elements_parse(struct parser *parser, str json, str **out_elements,
+/* The nodes of an array's elements. */
+MUST_USE static err elements_parse(struct parser *parser, size_t node, size_t **out_elements,
                                    size_t *out_count)
 {
-    struct json_reader reader;
-    json_reader_init(&reader, json);
-    if (json.data == NULL || json_next(&reader) != JSON_TOKEN_ARRAY) {
+    if (token_of(parser, node) != JSON_TOKEN_ARRAY) {
         return schema_corrupt(parser, "has something else where an array must be");
     }
-    str *elements = NULL;
+    size_t end = parser->nodes[node].after - 1;
     size_t count = 0;
-    size_t capacity = 0;
-    enum json_token token = json_next(&reader);
-    for (; token != JSON_TOKEN_ARRAY_END; token = json_next(&reader)) {
-        str element = value_slice(&reader, token);
-        if (element.data == NULL) {
-            return schema_corrupt(parser, "is not JSON");
-        }
-        if (count == capacity) {
-            size_t next = capacity * 2 + 4;
-            elements = arena_grow(parser->arena, elements, capacity * sizeof(str),
-                                  next * sizeof(str));
-            if (elements == NULL) {
-                return error_memory(parser->error);
-            }
-            capacity = next;
-        }
-        elements[count++] = element;
+    for (size_t at = node + 1; at < end; at = parser->nodes[at].after) {
+        count++;
+    }
+    size_t *elements = arena_array(parser->arena, count, sizeof(*elements));
+    if (elements == NULL) {
+        return error_memory(parser->error);
+    }
+    size_t at = node + 1;
+    for (size_t i = 0; i < count; i++) {
+        elements[i] = at;
+        at = parser->nodes[at].after;
     }
     *out_elements = elements;
     *out_count = count;
@@ -215,7 +257,7 @@ MUST_USE static err named_add(struct parser *parser, const struct members *membe
 {
     str name = {0};
     TRY(text_parse(parser, members->name, &name));
-    if (members->space.data != NULL) {
+    if (members->space != NOTHING) {
         TRY(text_parse(parser, members->space, &space));
     }
     i64 dot = str_find_last_byte(name, '.');
@@ -262,7 +304,7 @@ MUST_USE static err types_alloc(struct parser *parser, size_t count, struct avro
 MUST_USE static err record_parse(struct parser *parser, const struct members *members, str space,
                                  int depth, struct avro_type *type)
 {
-    str *elements = NULL;
+    size_t *elements = NULL;
     size_t count = 0;
     TRY(elements_parse(parser, members->fields, &elements, &count));
     TRY(types_alloc(parser, count, type));
@@ -284,13 +326,17 @@ MUST_USE static err record_parse(struct parser *parser, const struct members *me
 MUST_USE static err enum_parse(struct parser *parser, const struct members *members,
                                struct avro_type *type)
 {
-    str *elements = NULL;
+    size_t *elements = NULL;
     size_t count = 0;
     TRY(elements_parse(parser, members->symbols, &elements, &count));
-    for (size_t i = 0; i < count; i++) {
-        TRY(text_parse(parser, elements[i], &elements[i]));
+    str *symbols = arena_array(parser->arena, count, sizeof(*symbols));
+    if (symbols == NULL) {
+        return error_memory(parser->error);
     }
-    type->symbols = elements;
+    for (size_t i = 0; i < count; i++) {
+        TRY(text_parse(parser, elements[i], &symbols[i]));
+    }
+    type->symbols = symbols;
     type->count = count;
     return OK;
 }
@@ -298,7 +344,7 @@ MUST_USE static err enum_parse(struct parser *parser, const struct members *memb
 MUST_USE static err fixed_parse(struct parser *parser, const struct members *members,
                                 struct avro_type *type)
 {
-    if (members->size.data == NULL || !str_to_i64(members->size, &type->size) || type->size < 0 ||
+    if (!integer_parse(parser, members->size, &type->size) || type->size < 0 ||
         type->size > AVRO_FIXED_SIZE_MAX) {
         return schema_corrupt(parser, "has a fixed type without a good size");
     }
@@ -321,12 +367,12 @@ MUST_USE static err map_parse(struct parser *parser, const struct members *membe
     return type_parse(parser, members->values, space, depth + 1, &type->types[0]);
 }
 
-MUST_USE static err union_parse(struct parser *parser, str json, str space, int depth,
+MUST_USE static err union_parse(struct parser *parser, size_t node, str space, int depth,
                                 struct avro_type *type)
 {
-    str *elements = NULL;
+    size_t *elements = NULL;
     size_t count = 0;
-    TRY(elements_parse(parser, json, &elements, &count));
+    TRY(elements_parse(parser, node, &elements, &count));
     TRY(types_alloc(parser, count, type));
     for (size_t i = 0; i < count; i++) {
         TRY(type_parse(parser, elements[i], space, depth + 1, &type->types[i]));
@@ -384,29 +430,29 @@ MUST_USE static err named_or_kind_parse(struct parser *parser, const struct memb
     return OK;
 }
 
-static err type_parse(struct parser *parser, str json, str space, int depth,
+static err type_parse(struct parser *parser, size_t node, str space, int depth,
                       const struct avro_type **out_type)
 {
     /* Unions, and {"type": {…}} around a type, take a level here but none in a value. */
     if (depth > 3 * AVRO_DEPTH_MAX) {
         return schema_corrupt(parser, "is nested too deeply");
     }
-    if (json.size == 0) {
+    if (node == NOTHING) {
         return schema_corrupt(parser, "has something without a type");
     }
     struct avro_type *type = arena_alloc(parser->arena, sizeof(*type));
     if (type == NULL) {
         return error_memory(parser->error);
     }
-    if (json.data[0] == '[') {
+    if (token_of(parser, node) == JSON_TOKEN_ARRAY) {
         type->kind = AVRO_TYPE_UNION;
         *out_type = type;
-        return union_parse(parser, json, space, depth, type);
+        return union_parse(parser, node, space, depth, type);
     }
-    struct members members = {.type = json};
-    if (!json_is_string(json)) {
-        TRY(members_parse(parser, json, &members));
-        if (!json_is_string(members.type)) {
+    struct members members = {.type = node};
+    if (token_of(parser, node) != JSON_TOKEN_STRING) {
+        TRY(members_parse(parser, node, &members));
+        if (token_of(parser, members.type) != JSON_TOKEN_STRING) {
             return type_parse(parser, members.type, space, depth + 1, out_type);
         }
     }
@@ -418,19 +464,13 @@ err avro_schema_parse(struct arena *arena, str json, const struct avro_type **ou
 {
     assert(arena != NULL);
     struct parser parser = {.arena = arena, .error = error};
-    /* One look at the whole: that it is JSON, and where it starts behind white space. */
-    struct json_reader reader;
-    json_reader_init(&reader, json);
-    str whole = utf8_valid(json) ? value_slice(&reader, json_next(&reader)) : (str){0};
-    if (whole.data == NULL || json_next(&reader) != JSON_TOKEN_END) {
-        return schema_corrupt(&parser, "is not JSON");
-    }
+    TRY(nodes_read(&parser, json));
     parser.named = map_create(arena, AVRO_NAMED_EXPECTED);
     if (parser.named == NULL) {
         return error_memory(error);
     }
     const struct avro_type *type = NULL;
-    TRY(type_parse(&parser, whole, (str){0}, 0, &type));
+    TRY(type_parse(&parser, ROOT, (str){0}, 0, &type));
     *out_type = type;
     return OK;
 }

@@ -10,6 +10,8 @@
 enum {
     DEFLATE_WINDOW_BITS = -15, /* negative: raw */
     GZIP_WINDOW_BITS = 15 + 16,
+    DEFLATE_SMALL_BYTES = 8 * KIB,
+    DEFLATE_SMALL_MEMORY_LEVEL = 5, /* its tables are cleared for each block */
     DEFLATE_MEMORY_LEVEL = 8,
     SNAPPY_RATIO_MAX = 32, /* the format reaches 22: 64 bytes from a 3-byte copy */
     DECOMPRESS_STEP_MIN = 4 * KIB,
@@ -52,8 +54,10 @@ MUST_USE static err deflate_append(const struct compressor *compressor, buf *out
         return error_set(error, LIMIT, ERROR_OVERLOADED, "a block of %zu bytes is too large",
                          bytes.size);
     }
-    if (deflateInit2(&stream, compressor->level, Z_DEFLATED, window_bits(compressor->codec),
-                     DEFLATE_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+    int memory = bytes.size <= DEFLATE_SMALL_BYTES ? DEFLATE_SMALL_MEMORY_LEVEL
+                                                   : DEFLATE_MEMORY_LEVEL;
+    if (deflateInit2(&stream, compressor->level, Z_DEFLATED, window_bits(compressor->codec), memory,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
         return error_memory(error);
     }
     size_t bound = deflateBound(&stream, bytes.size);

@@ -74,7 +74,8 @@ err db_connection_failed(struct db_connection *connection, const char *what, str
 MUST_USE static err statement_find(struct db_connection *connection, const char *sql,
                                    sqlite3_stmt **out_statement, struct error *error)
 {
-    u64 hash = str_hash(str_from(sql));
+    /* Statements are literals, so where one stands tells as much as its text. */
+    u64 hash = (u64)(uintptr_t)sql * 0x9e3779b97f4a7c15ULL >> 32;
     sqlite3_stmt **free_slot = NULL;
     for (u64 i = 0; i < DB_STATEMENT_WAYS; i++) {
         sqlite3_stmt **slot = &connection->statements[(hash + i) % DB_STATEMENT_SLOTS];
@@ -192,7 +193,7 @@ MUST_USE static err row_copy(struct arena *arena, sqlite3_stmt *statement, struc
                              size_t *capacity, struct error *error)
 {
     if (rows->row_count == *capacity) {
-        size_t wanted = *capacity == 0 ? 4 : *capacity * 2;
+        size_t wanted = *capacity == 0 ? 1 : *capacity * 4;
         size_t cells = 0;
         struct db_value *values = NULL;
         if (num_mul_size(wanted, rows->column_count, &cells)) {

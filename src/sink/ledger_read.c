@@ -235,10 +235,14 @@ static err find_sink_body(struct db_tx *tx, void *context, struct error *error)
     struct sink_query *query = context;
     struct db_rows rows = {0};
     TRY(sql_select(tx, query->arena, &rows, error,
-                   "SELECT " SINK_COLUMNS " FROM sink WHERE (id = ?2 AND (?1 = '' OR project = "
-                   "?1)) OR (?1 <> '' AND project = ?1 AND name = ?2 AND state <> 4) "
-                   "ORDER BY CASE WHEN id = ?2 THEN 0 ELSE 1 END LIMIT 1",
+                   "SELECT " SINK_COLUMNS " FROM sink WHERE id = ?2 AND (?1 = '' OR project = ?1)",
                    sql_text(query->project), sql_text(query->wanted)));
+    if (rows.row_count == 0 && query->project.size > 0) {
+        TRY(sql_select(tx, query->arena, &rows, error,
+                       "SELECT " SINK_COLUMNS " FROM sink WHERE project = ?1 AND name = ?2 AND "
+                       "state <> 4",
+                       sql_text(query->project), sql_text(query->wanted)));
+    }
     if (rows.row_count == 0) {
         return error_set(error, NOT_FOUND, ERROR_SINK_NOT_FOUND, "no sink %.*s",
                          STR_ARG(query->wanted));

@@ -45,6 +45,7 @@ static const char *const LEDGER_SCHEMA[] = {
     "CREATE UNIQUE INDEX sink_table ON sink (warehouse, namespace, table_name) WHERE state <> 4",
     "CREATE UNIQUE INDEX sink_name ON sink (project, name) WHERE state <> 4",
     "CREATE UNIQUE INDEX sink_key ON sink (send_key_id)",
+    "CREATE INDEX sink_age ON sink (created_at, id)",
     "CREATE TABLE batch (sink TEXT NOT NULL, batch_id TEXT NOT NULL, uid TEXT NOT NULL, "
     "object_key TEXT NOT NULL, byte_offset BIGINT NOT NULL, bytes BIGINT NOT NULL, "
     "rows BIGINT NOT NULL, refused BIGINT NOT NULL, sha256 BYTEA NOT NULL, "

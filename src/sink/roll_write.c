@@ -37,7 +37,7 @@ err roll_writer_init(struct roll_writer *writer, struct roll *roll, const struct
         .spec = spec,
         .metadata = table->metadata,
         .scratch = scratch,
-        .files = arena_array(roll->arena, ROLL_FILES_MAX, sizeof(struct data_file)),
+        .files = arena_grow(roll->arena, NULL, 0, ROLL_FILES_MAX * sizeof(struct data_file)),
     };
     if (writer->files == NULL) {
         return error_memory(error);
@@ -66,7 +66,7 @@ bool roll_writer_wants(const struct roll_writer *writer, const struct column *co
 
 static err new_piece(struct roll_writer *writer, struct error *error)
 {
-    char *room = arena_alloc(writer->scratch, PIECE_BYTES);
+    char *room = arena_grow(writer->scratch, NULL, 0, PIECE_BYTES);
     if (room == NULL || writer->piece_count == PIECES_MAX) {
         return error_memory(error);
     }
@@ -102,7 +102,7 @@ static err begin_file(struct roll_writer *writer, struct error *error)
 {
     assert(writer->parquet == NULL);
     arena_reset(writer->scratch);
-    writer->pieces = arena_array(writer->scratch, PIECES_MAX, sizeof(*writer->pieces));
+    writer->pieces = arena_grow(writer->scratch, NULL, 0, PIECES_MAX * sizeof(*writer->pieces));
     writer->piece_count = 0;
     writer->piece_room = 0;
     writer->bytes = 0;

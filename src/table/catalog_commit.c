@@ -276,6 +276,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
+        metadata_cache_put(&local->cache, step->written, step->after);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             metadata_file_trim(local->locations, step->base, step->after);

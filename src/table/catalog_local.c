@@ -167,23 +167,33 @@ static err local_create(void *self, struct arena *arena, struct table_name name,
     return OK;
 }
 
-err catalog_read(const struct catalog_local *local, struct arena *arena, struct table_name name,
+MUST_USE static err read_file(struct catalog_local *local, str uri, struct metadata **out_metadata,
+                              struct error *error)
+{
+    struct metadata *metadata = metadata_cache_find(&local->cache, uri);
+    if (metadata == NULL) {
+        TRY(metadata_file_read(local->locations, uri, &metadata, error));
+        metadata_cache_put(&local->cache, uri, metadata);
+    }
+    *out_metadata = metadata;
+    return OK;
+}
+
+err catalog_read(struct catalog_local *local, struct arena *arena, struct table_name name,
                  struct catalog_pointer *out_pointer, struct metadata **out_metadata,
                  struct error *error)
 {
     struct catalog_pointer pointer = {0};
     TRY(catalog_rows_find(&local->rows, arena, CATALOG_TABLE, name, &pointer, error));
     struct error why = {0};
-    err result = metadata_file_read(local->locations, pointer.metadata_location, out_metadata,
-                                    &why);
+    err result = read_file(local, pointer.metadata_location, out_metadata, &why);
     if (result == CORRUPT) {
         /* The file may have been trimmed between the two reads: the pointer has moved then. */
         str read = pointer.metadata_location;
         TRY(catalog_rows_find(&local->rows, arena, CATALOG_TABLE, name, &pointer, error));
         if (!str_equal(read, pointer.metadata_location)) {
             error_clear(&why);
-            result = metadata_file_read(local->locations, pointer.metadata_location, out_metadata,
-                                        &why);
+            result = read_file(local, pointer.metadata_location, out_metadata, &why);
         }
     }
     if (result != OK) {
@@ -263,6 +273,7 @@ err catalog_local_register(struct catalog_local *local, struct arena *arena, str
     }
     AUTO_METADATA struct metadata *metadata = NULL;
     TRY(metadata_file_read(local->locations, uri, &metadata, error));
+    metadata_cache_put(&local->cache, uri, metadata); /* somebody else's file: as it is now */
     struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata), .to = uri};
     TRY(catalog_register_at(local, &swap, how, metadata_json(metadata), error));
     *out_table = (struct table){metadata, uri};
@@ -363,6 +374,7 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
         .tables_uri = options->tables_uri,
     };
     catalog_lock_open(&local->lock);
+    metadata_cache_open(&local->cache);
     *out_catalog = (struct catalog){.ops = &LOCAL_OPS, .self = local};
     return OK;
 }
@@ -371,6 +383,7 @@ void catalog_local_close(struct catalog *catalog)
 {
     struct catalog_local *local = catalog_local_of(catalog);
     assert(local != NULL);
+    metadata_cache_close(&local->cache);
     catalog_lock_close(&local->lock);
     *catalog = (struct catalog){0};
 }

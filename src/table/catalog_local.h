@@ -9,7 +9,9 @@
  * else.
  *
  * CONFLICT, INVALID, NOT_FOUND, DENIED, BUSY and IO mean surely not committed; UNKNOWN that it may
- * have been. A metadata file that is gone or unreadable is CORRUPT. Any thread; calls block. */
+ * have been. A metadata file that is gone or unreadable is CORRUPT, unless it is one of the last
+ * that were read or written: those are remembered, and never read again. Any thread; calls block.
+ */
 #ifndef LHBOX_TABLE_CATALOG_LOCAL_H
 #define LHBOX_TABLE_CATALOG_LOCAL_H
 

@@ -7,6 +7,7 @@
 
 #include "table/catalog_lock.h"
 #include "table/catalog_rows.h"
+#include "table/metadata_cache.h"
 
 #include <stdatomic.h>
 
@@ -17,13 +18,14 @@ struct catalog_local {
     str tables_uri;
     struct catalog_lock lock;
     atomic_bool hints_behind; /* one could not be written after its swap */
+    struct metadata_cache cache;
 };
 
 u64 catalog_lock_key(struct table_name name);
 /* The pointer and the document that it points to. */
-MUST_USE err catalog_read(const struct catalog_local *local, struct arena *arena,
-                          struct table_name name, struct catalog_pointer *out_pointer,
-                          struct metadata **out_metadata, struct error *error);
+MUST_USE err catalog_read(struct catalog_local *local, struct arena *arena, struct table_name name,
+                          struct catalog_pointer *out_pointer, struct metadata **out_metadata,
+                          struct error *error);
 /* <root>/<namespace parts>/<name>-<random>: letters outside [A-Za-z0-9_.-] become `_`. data NULL at
  * the arena's limit. */
 str catalog_place(struct arena *arena, const struct seam *seam, str root, struct table_name name);

@@ -3,7 +3,12 @@
 #include "base/assert.h"
 #include "base/buf.h"
 
-enum { DOCUMENT_BYTES_MAX = 1024 * MIB, DOCUMENT_BYTES_FIRST = 4 * KIB };
+enum {
+    DOCUMENT_BYTES_MAX = 1024 * MIB,
+    DOCUMENT_BYTES_FIRST = 4 * KIB,
+    LEVELS_FIRST = 16,
+    REAL_TEXT_MAX = 64,
+};
 
 str document_str(const json_t *value)
 {
@@ -148,21 +153,112 @@ json_t *document_mutable(const json_t *value)
     return (json_t *)(uintptr_t)value;
 }
 
-static int document_print_piece(const char *bytes, size_t size, void *context)
+/* ---- printing ---- */
+
+/* A container that is open. */
+struct level {
+    json_t *value;
+    void *member; /* the next one; of an object */
+    size_t index; /* how many are printed */
+};
+
+struct printer {
+    struct arena *arena;
+    struct level *levels;
+    size_t depth;
+    size_t capacity;
+    buf out;
+};
+
+/* Nothing of a container: it has a level of its own. */
+static void print_scalar(buf *out, const json_t *value)
 {
-    buf *out = context;
-    buf_append_bytes(out, bytes, size);
-    return buf_ok(out) ? 0 : -1;
+    char real[REAL_TEXT_MAX];
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        buf_append_json_string(out, document_str(value));
+        break;
+    case JSON_INTEGER:
+        buf_append_i64(out, json_integer_value(value));
+        break;
+    case JSON_REAL:
+        buf_append_bytes(out, real, json_dumpb(value, real, sizeof(real), JSON_ENCODE_ANY));
+        break;
+    case JSON_TRUE:
+        buf_append(out, STR("true"));
+        break;
+    case JSON_FALSE:
+        buf_append(out, STR("false"));
+        break;
+    case JSON_NULL:
+        buf_append(out, STR("null"));
+        break;
+    case JSON_OBJECT:
+    case JSON_ARRAY:
+        break;
+    }
+}
+
+/* False without memory. */
+static bool print_begin(struct printer *printer, json_t *value)
+{
+    if (!json_is_object(value) && !json_is_array(value)) {
+        print_scalar(&printer->out, value);
+        return true;
+    }
+    if (printer->depth == printer->capacity) {
+        size_t next = printer->capacity * 2 + LEVELS_FIRST;
+        struct level *levels = arena_grow(printer->arena, printer->levels,
+                                          printer->capacity * sizeof(*levels),
+                                          next * sizeof(*levels));
+        if (levels == NULL) {
+            return false;
+        }
+        printer->levels = levels;
+        printer->capacity = next;
+    }
+    printer->levels[printer->depth++] = (struct level){value, json_object_iter(value), 0};
+    buf_append_byte(&printer->out, json_is_object(value) ? '{' : '[');
+    return true;
+}
+
+/* The next value of the innermost container, its name printed; NULL: there is none. */
+static json_t *print_next(struct printer *printer)
+{
+    struct level *level = &printer->levels[printer->depth - 1];
+    bool object = json_is_object(level->value);
+    json_t *next = object ? json_object_iter_value(level->member)
+                          : json_array_get(level->value, level->index);
+    if (next != NULL && level->index++ > 0) {
+        buf_append_byte(&printer->out, ',');
+    }
+    if (next != NULL && object) {
+        str name = {json_object_iter_key(level->member), json_object_iter_key_len(level->member)};
+        buf_append_json_string(&printer->out, name);
+        buf_append_byte(&printer->out, ':');
+        level->member = json_object_iter_next(level->value, level->member);
+    }
+    return next;
 }
 
 err document_print(struct arena *arena, const json_t *value, str *out_text, struct error *error)
 {
-    buf out = buf_create(arena, DOCUMENT_BYTES_FIRST, DOCUMENT_BYTES_MAX);
-    int failed = json_dump_callback(value, document_print_piece, &out,
-                                    JSON_COMPACT | JSON_ENCODE_ANY);
-    if (failed != 0 || !buf_ok(&out)) {
+    struct printer printer = {.arena = arena,
+                              .out = buf_create(arena, DOCUMENT_BYTES_FIRST, DOCUMENT_BYTES_MAX)};
+    bool printed = print_begin(&printer, document_mutable(value));
+    while (printed && printer.depth > 0) {
+        json_t *next = print_next(&printer);
+        if (next != NULL) {
+            printed = print_begin(&printer, next);
+        } else {
+            printer.depth--;
+            bool object = json_is_object(printer.levels[printer.depth].value);
+            buf_append_byte(&printer.out, object ? '}' : ']');
+        }
+    }
+    if (!printed || !buf_ok(&printer.out)) {
         return error_memory(error);
     }
-    *out_text = buf_str(&out);
+    *out_text = buf_str(&printer.out);
     return OK;
 }

@@ -297,17 +297,39 @@ MUST_USE static err put_partition(buf *out, const struct partition_spec *spec,
 
 /* ---- columns ---- */
 
+static void put(buf *out, const char *text)
+{
+    buf_append(out, str_from(text));
+}
+
+/* {"name":"…","type": */
+static void put_column_begin(buf *out, const struct column_shape *column, bool first)
+{
+    put(out, first ? "{\"name\":\"" : ",{\"name\":\"");
+    put(out, column->name);
+    put(out, column->optional ? "\",\"type\":[\"null\"," : "\",\"type\":");
+}
+
+static void put_column_end(buf *out, const struct column_shape *column)
+{
+    put(out, column->optional ? "],\"default\":null,\"field-id\":" : ",\"field-id\":");
+    buf_append_i64(out, column->id);
+    put(out, "}");
+}
+
+static void put_name(buf *out, const char *name)
+{
+    put(out, "\"");
+    put(out, name);
+    put(out, "\"");
+}
+
 static void put_plain_columns(buf *out, const struct column_shape *columns, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct column_shape *column = &columns[i];
-        buf_append_format(out, "%s{\"name\":\"%s\",\"type\":", i > 0 ? "," : "", column->name);
-        if (column->optional) {
-            buf_append_format(out, "[\"null\",\"%s\"],\"default\":null", column->type);
-        } else {
-            buf_append_format(out, "\"%s\"", column->type);
-        }
-        buf_append_format(out, ",\"field-id\":%d}", column->id);
+        put_column_begin(out, &columns[i], i == 0);
+        put_name(out, columns[i].type);
+        put_column_end(out, &columns[i]);
     }
 }
 
@@ -336,7 +358,7 @@ MUST_USE static err put_type(buf *out, const struct column_shape *column,
 {
     switch (column->shape) {
     case SHAPE_PLAIN:
-        buf_append_format(out, "\"%s\"", column->type);
+        put_name(out, column->type);
         break;
     case SHAPE_MAP:
         put_map(out, column);
@@ -363,11 +385,9 @@ MUST_USE static err put_columns(buf *out, i32 format_version, const struct colum
         if (column->since > format_version) {
             continue;
         }
-        buf_append_format(out, "%s{\"name\":\"%s\",\"type\":%s", i > 0 ? "," : "", column->name,
-                          column->optional ? "[\"null\"," : "");
+        put_column_begin(out, column, i == 0);
         TRY(put_type(out, column, spec, root, error));
-        buf_append_format(out, "%s,\"field-id\":%d}", column->optional ? "],\"default\":null" : "",
-                          column->id);
+        put_column_end(out, column);
     }
     return OK;
 }

@@ -54,9 +54,19 @@ err metadata_copy(const struct metadata *metadata, struct metadata **out_copy, s
     return OK;
 }
 
+struct metadata *metadata_share(const struct metadata *metadata)
+{
+    return metadata_of(json_incref((json_t *)(uintptr_t)metadata));
+}
+
+/* json_decref, for documents that several threads have read: who frees it has seen that they are
+ * done. */
 void metadata_close(struct metadata *metadata)
 {
-    json_decref(metadata_root(metadata));
+    json_t *root = metadata_root(metadata);
+    if (root != NULL && __atomic_sub_fetch(&root->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
+        json_delete(root);
+    }
 }
 
 void metadata_close_at(struct metadata **metadata)

@@ -5,8 +5,8 @@
  * the REST routes: a commit is the REST spec's request, {"requirements":[…],"updates":[…]}. Iceberg
  * table spec, "Table metadata"; REST catalog spec, TableUpdate and TableRequirement.
  *
- * A metadata document is one reference-counted tree; metadata_close drops it. One thread at a
- * time. */
+ * A metadata document is one reference-counted tree; metadata_close drops a reference. A shared one
+ * is not changed any more, and any thread may read it; else one thread at a time. */
 #ifndef LHBOX_TABLE_METADATA_H
 #define LHBOX_TABLE_METADATA_H
 
@@ -25,6 +25,8 @@ MUST_USE err metadata_from_json(const json_t *document, struct metadata **out_me
 /* A deep copy. */
 MUST_USE err metadata_copy(const struct metadata *metadata, struct metadata **out_copy,
                            struct error *error);
+/* One more reference to the same document. */
+struct metadata *metadata_share(const struct metadata *metadata);
 void metadata_close(struct metadata *metadata); /* NULL is allowed */
 void metadata_close_at(struct metadata **metadata);
 #define AUTO_METADATA __attribute__((cleanup(metadata_close_at)))

@@ -22,8 +22,6 @@
 #include "sink/roll.h"
 #include "table/catalog_local.h"
 
-#include <ucontext.h>
-
 enum {
     SIM_TABLES_MAX = 8,
     SIM_PROCESSES_MAX = 512,
@@ -114,7 +112,7 @@ struct sim_result {
 struct sim_process;
 
 struct actor {
-    ucontext_t context;
+    void *left_at; /* on its stack */
     void *stack;
     char name[40];
     u64 id;                      /* stable over changes of the schedule */
@@ -190,6 +188,7 @@ struct sim_version {
     i32 table;
     i64 at;
     str location;
+    struct metadata *metadata; /* a reference; files are written once and never changed */
 };
 
 /* One table from its making to its end; a name may see several. */
@@ -236,7 +235,7 @@ struct sim_world {
     bool in_body; /* of a transaction: nothing may hand over */
     struct actor *actors;
     struct actor *current;
-    ucontext_t main_context;
+    void *left_at; /* the scheduler, on its stack */
     i64 actor_count;
     i64 steps_max;
     /* the world beneath the seams */
@@ -276,10 +275,12 @@ struct sim_world {
     i32 renames;
     struct sim_snapshot *snapshots;
     size_t snapshot_count;
+    struct map *manifests; /* those read, by path */
     struct sim_version *versions;
     size_t version_count;
     struct map *shadow; /* batch rows as last seen, by sink and id */
     i64 transactions;
+    i64 ledger_version; /* as long as it stays, rollers see the same */
     i32 producers_left;
 };
 
@@ -329,6 +330,7 @@ void sim_db_close(void);
 struct store sim_store(struct sim_process *process);
 struct catalog sim_catalog(struct sim_process *process);
 err sim_catalog_open(void);
+void sim_catalog_close(void);    /* those of the processes too */
 bool sim_commit_under_way(void); /* some request has not landed yet */
 
 /* ---- sim_table: what stands in the tables ---- */
@@ -337,6 +339,8 @@ bool sim_commit_under_way(void); /* some request has not landed yet */
  * what a commit has just answered, or NULL. */
 void sim_table_observe(const struct table *after);
 void sim_table_check_final(void);
+void sim_versions_close(void);
+bool sim_is_there(struct arena *arena, str uri); /* the file of a table */
 bool sim_table_broken(str uuid);
 /* Rows of the snapshot that is main's, in the arena. */
 size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows);

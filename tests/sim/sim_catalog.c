@@ -29,16 +29,11 @@ static bool load_old(str uuid, i64 age, struct arena *arena, struct table *out_t
             found = version;
         }
     }
-    struct metadata *metadata = NULL;
-    if (found == NULL ||
-        metadata_file_read(&sim->raw_locations, found->location, &metadata, NULL) != OK) {
+    if (found == NULL || !sim_is_there(arena, found->location) ||
+        !str_equal(metadata_uuid(found->metadata), uuid)) {
         return false;
     }
-    if (!str_equal(metadata_uuid(metadata), uuid)) {
-        metadata_close(metadata);
-        return false;
-    }
-    *out_table = (struct table){metadata, str_copy(arena, found->location)};
+    *out_table = (struct table){metadata_share(found->metadata), str_copy(arena, found->location)};
     return true;
 }
 
@@ -230,6 +225,14 @@ struct catalog sim_catalog(struct sim_process *process)
     err opened = catalog_local_open(sim->arena, &options, &catalog, NULL);
     assert(opened == OK);
     return catalog;
+}
+
+void sim_catalog_close(void)
+{
+    for (size_t i = 0; i < sim->process_count && sim->embedded; i++) {
+        catalog_local_close(&sim->processes[i]->warehouse.catalog);
+    }
+    catalog_local_close(&sim->catalog);
 }
 
 err sim_catalog_open(void)

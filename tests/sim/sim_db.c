@@ -8,15 +8,23 @@
  * the caller has given up is shown as databases do it: until it lands readers see what was before,
  * and the next writer waits for it. */
 
-static err run_on(struct db_connection *connection, db_body body, void *context,
-                  struct error *error)
+/* Nothing comes in between: a read needs no transaction. */
+static err read_on(struct db_connection *connection, db_body body, void *context,
+                   struct error *error)
 {
     bool outer = !sim->in_body;
     struct db_tx tx = db_connection_tx(connection, seam_now(&sim->ledger_seam));
-    TRY(db_connection_run(connection, "SAVEPOINT body", error));
     sim->in_body = true;
     err result = body(&tx, context, error);
     sim->in_body = !outer;
+    return result;
+}
+
+static err run_on(struct db_connection *connection, db_body body, void *context,
+                  struct error *error)
+{
+    TRY(db_connection_run(connection, "SAVEPOINT body", error));
+    err result = read_on(connection, body, context, error);
     if (result != OK) {
         err undone = db_connection_run(connection, "ROLLBACK TO body", NULL);
         assert(undone == OK);
@@ -55,6 +63,7 @@ static void end_doubt(void)
 {
     if (sim->old_until != 0) {
         db_connection_close(&sim->old_connection);
+        sim->ledger_version++; /* to readers */
         sim->old_until = 0;
     }
 }
@@ -80,7 +89,13 @@ static err raw_transact(void *self, db_body body, void *context, struct error *e
     return run_on(sim->connection, body, context, error);
 }
 
-static const struct db_ops RAW = {.transact = raw_transact, .read = raw_transact};
+static err raw_read(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    return read_on(sim->connection, body, context, error);
+}
+
+static const struct db_ops RAW = {.transact = raw_transact, .read = raw_read};
 
 /* ---- with them ---- */
 
@@ -130,7 +145,7 @@ static err faulty_read(void *self, db_body body, void *context, struct error *er
         end_doubt();
     }
     struct db_connection *connection = sim->old_until != 0 ? &sim->old_connection : sim->connection;
-    err result = run_on(connection, body, context, error);
+    err result = read_on(connection, body, context, error);
     sim_after(fault);
     return result;
 }
@@ -173,6 +188,19 @@ static err clear_body(struct db_tx *tx, void *context, struct error *error)
                   DB_N(db_now(tx)));
 }
 
+/* What rollers look at has changed; leases of nodes, clocks and the like are not of it. */
+static void note_change(void *context, int operation, const char *database, const char *table,
+                        sqlite3_int64 row)
+{
+    (void)context;
+    (void)operation;
+    (void)database;
+    (void)row;
+    if (strcmp(table, "sink") == 0 || strcmp(table, "batch") == 0 || strcmp(table, "plan") == 0) {
+        sim->ledger_version++;
+    }
+}
+
 /* The connection and its statements outlive a run; an empty ledger is one whose tables are empty.
  */
 void sim_db_open(void)
@@ -187,6 +215,9 @@ void sim_db_open(void)
         assert(opened == OK);
         int stable = sqlite3_db_config(kept.handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
         assert(stable == SQLITE_OK); /* a statement is planned once, whatever is bound to it */
+        (void)sqlite3_update_hook(kept.handle, note_change, NULL);
+        opened = db_connection_run(&kept, "PRAGMA page_size=1024", &error);
+        assert(opened == OK); /* the tables are small, and changed pages are copied */
         opened = ledger_open(&sim->raw_db, &sim->quiet_seam, &error);
         assert(opened == OK);
     }

@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -336,6 +337,10 @@ int main(int argc, char **argv)
         .failures_max = 5,
         .config = {.producers_max = -1, .intakes_max = -1, .rollers_max = -1, .batches_max = -1},
     };
+    int configured = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    assert(configured == SQLITE_OK);
+    configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    assert(configured == SQLITE_OK);
     (void)mallopt(M_MMAP_THRESHOLD, 64 * MIB);
     (void)mallopt(M_MXFAST, 0);
     (void)mallopt(M_TRIM_THRESHOLD, 256 * MIB);

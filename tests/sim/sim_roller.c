@@ -35,40 +35,45 @@ static void sweep_all(struct sim_process *process, const struct roll_env *env, i
     (void)result;
 }
 
-static void roll_due(const struct roll_env *env, const struct ledger_sink *sink)
+/* False: nothing is to be done, now or later, as long as the ledger stays as it is. */
+static bool roll_due(const struct roll_env *env, const struct ledger_sink *sink)
 {
     const struct policy_limits limits = policy_limits_default();
     struct recover_report report = {0};
     if (sink->state == SINK_DELETING) {
         recover_sink(env, sink, &report);
-        return;
+        return true;
     }
     struct policy_verdict verdict = policy_judge(sink, &limits);
     if (verdict.trigger == POLICY_NONE) {
-        return;
+        return sink->due_batches > 0 || sink->has_live_plan;
     }
     enum roll_end end = ROLL_NOTHING;
     struct error error = {0};
     err rolled = roll_sink(env, sink->id, policy_trigger_text(verdict.trigger), &end, &error);
     sim_trace("roll of %.*s: %s, end %d %s", STR_ARG(sink->id), err_text(rolled), (int)end,
               error.message);
+    return true;
 }
 
-static void tick(const struct roll_env *env, bool sweeping)
+/* False: another tick would do nothing either, as long as the ledger stays as it is. */
+static bool tick(const struct roll_env *env, bool sweeping)
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
     struct ledger_sink *sinks = NULL;
     size_t count = 0;
     err listed = ledger_list_sinks(env->db, arena, STR(""), STR("w"), true, STR(""), 100, &sinks,
                                    &count, NULL);
+    bool busy = listed != OK;
     for (size_t i = 0; listed == OK && i < count && !sim_dead(); i++) {
         if (sinks[i].state != SINK_DELETED) {
-            roll_due(env, &sinks[i]);
+            busy = roll_due(env, &sinks[i]) || busy;
         }
         if (sweeping) {
             sweep(env, &sinks[i]);
         }
     }
+    return busy;
 }
 
 static void run_roller(struct actor *actor)
@@ -82,10 +87,14 @@ static void run_roller(struct actor *actor)
     (void)recovered;
     i64 running_was = seam_monotonic_us(&process->seam);
     i64 swept_at = sim->now;
+    i64 idle_since = -1; /* the version of the ledger then */
     while (!sim_dead() && !sim->stopping) {
         sim_wait(sim->tick_us / 2 + (i64)sim_below((u64)sim->tick_us));
         bool sweeping = sim->now - swept_at >= num_max_i64(SIM_HOUR, 4 * sim->tick_us);
-        tick(&env, sweeping);
+        if (sweeping || idle_since != sim->ledger_version) {
+            i64 before = sim->ledger_version;
+            idle_since = tick(&env, sweeping) ? -1 : before;
+        }
         if (sweeping || sim_below(6) == 0) {
             sweep_all(process, &env, &running_was);
         }

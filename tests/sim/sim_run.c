@@ -89,6 +89,7 @@ static void open_world(void)
     opened = ledger_installation(&sim->raw_db, sim->arena, &sim->installation, &error);
     assert(opened == OK);
     sim->times = map_create(sim->arena, 512);
+    sim->manifests = map_create(sim->arena, 64);
     sim->shadow = map_create(sim->arena, 256);
     sim->snapshots = arena_array(sim->arena, SIM_SNAPSHOTS_MAX, sizeof(*sim->snapshots));
     sim->versions = arena_array(sim->arena, SIM_VERSIONS_MAX, sizeof(*sim->versions));
@@ -223,6 +224,8 @@ void sim_run(const struct sim_config *config, struct sim_result *result)
     }
     result->batches = sim->batch_count;
     sim_finish_actors();
+    sim_versions_close();
+    sim_catalog_close();
     sim_db_close();
     store_close(&sim->raw_store);
     arena_destroy(world.scratch);

@@ -11,7 +11,11 @@
 /* What stands in the tables, read from their files at every change: each new snapshot keeps all
  * that its parent had, its files are there, and the rows in them are counted into the model. */
 
-enum { FILE_ROWS_MAX = SIM_BATCHES_MAX * SIM_ROWS_MAX, STATUS_DELETED = 2 };
+enum {
+    FILE_ROWS_MAX = SIM_BATCHES_MAX * SIM_ROWS_MAX,
+    MANIFEST_FILES_MAX = 256,
+    STATUS_DELETED = 2,
+};
 
 /* ---- rows ---- */
 
@@ -74,7 +78,15 @@ static i64 number_of(const struct avro_value *record, i32 id, const char *name)
     return value == NULL ? -1 : value->number;
 }
 
-static void add_data_file(struct arena *arena, const struct avro_value *file, struct file_rows *out)
+/* What a manifest names: read once, for it and its files are written once and never changed. */
+struct manifest_rows {
+    str files[MANIFEST_FILES_MAX];
+    size_t file_count;
+    struct file_rows rows;
+};
+
+static void add_data_file(struct arena *arena, const struct avro_value *file,
+                          struct manifest_rows *out)
 {
     const struct avro_value *path = avro_field_of(file, 100, STR("file_path"));
     assert(path != NULL);
@@ -88,12 +100,14 @@ static void add_data_file(struct arena *arena, const struct avro_value *file, st
         sim_violate("rows", "%.*s holds %zu different rows and says %lld", STR_ARG(path->bytes),
                     count, (long long)recorded);
     }
-    for (size_t i = 0; i < count && out->count < FILE_ROWS_MAX; i++) {
-        out->rows[out->count++] = rows[i];
+    assert(out->file_count < MANIFEST_FILES_MAX);
+    out->files[out->file_count++] = str_copy(sim->arena, path->bytes);
+    for (size_t i = 0; i < count && out->rows.count < FILE_ROWS_MAX; i++) {
+        out->rows.rows[out->rows.count++] = rows[i];
     }
 }
 
-static void add_manifest(struct arena *arena, str path, struct file_rows *out)
+static void read_manifest(struct arena *arena, str path, struct manifest_rows *out)
 {
     struct avro_file *file = NULL;
     err read = avro_read(arena, read_file(arena, path), &file, NULL);
@@ -107,6 +121,45 @@ static void add_manifest(struct arena *arena, str path, struct file_rows *out)
         if (number_of(entry, 0, "status") != STATUS_DELETED && data != NULL) {
             add_data_file(arena, data, out);
         }
+    }
+}
+
+bool sim_is_there(struct arena *arena, str uri)
+{
+    struct store_object head = {0};
+    struct store store = {0};
+    str key = {0};
+    return location_find(&sim->raw_locations, arena, uri, &store, &key, NULL) == OK &&
+           store_head(&store, arena, key, &head, NULL) == OK;
+}
+
+static void must_be_there(struct arena *arena, str uri)
+{
+    if (!sim_is_there(arena, uri)) {
+        sim_violate("I25", "the table names %.*s, which is not there", STR_ARG(uri));
+    }
+}
+
+static void add_manifest(struct arena *arena, str path, struct file_rows *out)
+{
+    bool is_new = false;
+    u64 *place = map_get(sim->manifests, path);
+    if (place == NULL) {
+        place = map_put(sim->manifests, str_copy(sim->arena, path), &is_new);
+        struct manifest_rows *read = arena_alloc(sim->arena, sizeof(*read));
+        assert(place != NULL && read != NULL);
+        read_manifest(arena, path, read);
+        *place = (u64)(uintptr_t)read;
+    }
+    const struct manifest_rows *known = (const struct manifest_rows *)(uintptr_t)*place;
+    if (!is_new) {
+        must_be_there(arena, path);
+        for (size_t i = 0; i < known->file_count; i++) {
+            must_be_there(arena, known->files[i]);
+        }
+    }
+    for (size_t i = 0; i < known->rows.count && out->count < FILE_ROWS_MAX; i++) {
+        out->rows[out->count++] = known->rows.rows[i];
     }
 }
 
@@ -233,25 +286,25 @@ static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
 
 /* ---- versions ---- */
 
-static void take_version(struct sim_table *table, str location, const struct metadata *metadata)
+static void take_version(struct sim_table *table, str location, const struct metadata *told)
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
-    AUTO_METADATA struct metadata *read = NULL;
+    struct metadata *metadata = told == NULL ? NULL : metadata_share(told);
     table->pointer = str_copy(sim->arena, location);
-    if (metadata == NULL && metadata_file_read(&sim->raw_locations, location, &read, NULL) != OK) {
+    if (told == NULL && metadata_file_read(&sim->raw_locations, location, &metadata, NULL) != OK) {
         sim_violate("pointer", "the metadata file %.*s cannot be read", STR_ARG(location));
         return;
     }
-    metadata = metadata == NULL ? read : metadata;
+    assert(sim->version_count < SIM_VERSIONS_MAX);
+    sim->versions[sim->version_count++] = (struct sim_version){.table = (i32)(table - sim->tables),
+                                                               .at = sim->now,
+                                                               .location = table->pointer,
+                                                               .metadata = metadata};
     str property = metadata_property(metadata, METADATA_ROLL_PROPERTY);
     sim_trace("  == %s is at version %.12s, roll = %.*s", table->name,
               location.data + str_find_last_byte(location, '/') + 1,
               STR_ARG(property.data == NULL ? STR("(absent)") : property));
     sim_check_landed(property);
-    if (sim->version_count < SIM_VERSIONS_MAX) {
-        sim->versions[sim->version_count++] = (struct sim_version){
-            .table = (i32)(table - sim->tables), .at = sim->now, .location = table->pointer};
-    }
     const json_t *snapshots = json_object_get(metadata_json(metadata), "snapshots");
     for (size_t i = 0; i < json_array_size(snapshots); i++) {
         take_snapshot(arena, metadata_uuid(metadata), json_array_get(snapshots, i));
@@ -306,6 +359,25 @@ size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 
     return rows->count;
 }
 
+/* What the table's pointer names; NULL: the table is gone, or the file is. */
+static const struct metadata *present_version(struct arena *arena, const struct sim_table *table)
+{
+    const struct metadata *found = NULL;
+    for (size_t i = 0; i < sim->version_count && table->pointer.data != NULL; i++) {
+        if (str_equal(sim->versions[i].location, table->pointer)) {
+            found = sim->versions[i].metadata;
+        }
+    }
+    return found != NULL && sim_is_there(arena, table->pointer) ? found : NULL;
+}
+
+void sim_versions_close(void)
+{
+    for (size_t i = 0; i < sim->version_count; i++) {
+        metadata_close(sim->versions[i].metadata);
+    }
+}
+
 /* ---- at the end ---- */
 
 /* Main holds what its own line of snapshots brought, each row once, and every file is there. */
@@ -315,12 +387,10 @@ void sim_table_check_final(void)
     struct file_rows *rows = arena_alloc(arena, sizeof(*rows));
     assert(rows != NULL);
     for (i32 i = 0; i < sim->table_count; i++) {
-        AUTO_METADATA struct metadata *metadata = NULL;
         const struct sim_table *table = &sim->tables[i];
+        const struct metadata *metadata = present_version(arena, table);
         i64 head = 0;
-        if (table->pointer.data == NULL ||
-            metadata_file_read(&sim->raw_locations, table->pointer, &metadata, NULL) != OK ||
-            !metadata_main(metadata, &head)) {
+        if (metadata == NULL || !metadata_main(metadata, &head)) {
             continue;
         }
         const struct sim_snapshot *snapshot = find_snapshot(head, metadata_uuid(metadata));

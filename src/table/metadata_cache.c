@@ -1,0 +1,70 @@
+#include "table/metadata_cache.h"
+
+#include "base/assert.h"
+
+static void mutex_do(int (*call)(pthread_mutex_t *), pthread_mutex_t *mutex)
+{
+    int result = call(mutex);
+    assert(result == 0);
+}
+
+void metadata_cache_open(struct metadata_cache *cache)
+{
+    *cache = (struct metadata_cache){.next = 0};
+    int result = pthread_mutex_init(&cache->lock, NULL);
+    assert(result == 0);
+}
+
+void metadata_cache_close(struct metadata_cache *cache)
+{
+    for (size_t i = 0; i < METADATA_CACHE_FILES; i++) {
+        metadata_close(cache->files[i].metadata);
+    }
+    mutex_do(pthread_mutex_destroy, &cache->lock);
+}
+
+/* NULL: none has it. Under the lock. */
+static struct metadata_cached *entry_of(struct metadata_cache *cache, str uri)
+{
+    for (size_t i = 0; i < METADATA_CACHE_FILES; i++) {
+        struct metadata_cached *entry = &cache->files[i];
+        if (entry->metadata != NULL && str_equal((str){entry->uri, entry->uri_size}, uri)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri)
+{
+    mutex_do(pthread_mutex_lock, &cache->lock);
+    const struct metadata_cached *entry = entry_of(cache, uri);
+    struct metadata *found = entry == NULL ? NULL : metadata_share(entry->metadata);
+    mutex_do(pthread_mutex_unlock, &cache->lock);
+    return found;
+}
+
+static bool is_small(const struct metadata *metadata)
+{
+    const json_t *snapshots = json_object_get(metadata_json(metadata), "snapshots");
+    return json_array_size(snapshots) <= METADATA_CACHE_SNAPSHOTS_MAX;
+}
+
+void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata)
+{
+    if (uri.size > METADATA_CACHE_URI_MAX || !is_small(metadata)) {
+        return;
+    }
+    mutex_do(pthread_mutex_lock, &cache->lock);
+    struct metadata_cached *entry = entry_of(cache, uri);
+    if (entry == NULL) {
+        entry = &cache->files[cache->next];
+        cache->next = (cache->next + 1) % METADATA_CACHE_FILES;
+    }
+    struct metadata *before = entry->metadata;
+    entry->metadata = metadata_share(metadata);
+    entry->uri_size = uri.size;
+    memcpy(entry->uri, uri.data, uri.size);
+    mutex_do(pthread_mutex_unlock, &cache->lock);
+    metadata_close(before); /* the last reference may take a while */
+}

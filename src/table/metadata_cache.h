@@ -1,0 +1,37 @@
+/* metadata_cache: the versions of tables that were read or written last, by their files.
+ *
+ * A metadata file is written once and never changed, so its URI says what stands in it, and a
+ * document that is in the cache needs neither be fetched nor parsed again. What is handed out is
+ * shared: nobody changes a document that was loaded, a commit changes a copy. Large documents are
+ * not kept. The oldest entry makes room. Any thread. */
+#ifndef LHBOX_TABLE_METADATA_CACHE_H
+#define LHBOX_TABLE_METADATA_CACHE_H
+
+#include "table/metadata.h"
+
+#include <pthread.h>
+
+enum {
+    METADATA_CACHE_FILES = 16,
+    METADATA_CACHE_URI_MAX = 512,
+    METADATA_CACHE_SNAPSHOTS_MAX = 256, /* of a document that is kept */
+};
+
+struct metadata_cache {
+    pthread_mutex_t lock;
+    struct metadata_cached {
+        struct metadata *metadata; /* NULL: free */
+        size_t uri_size;
+        char uri[METADATA_CACHE_URI_MAX];
+    } files[METADATA_CACHE_FILES];
+    size_t next; /* the entry that makes room */
+};
+
+void metadata_cache_open(struct metadata_cache *cache);
+void metadata_cache_close(struct metadata_cache *cache);
+/* A reference of the caller's own; NULL: not in the cache. */
+struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri);
+/* Takes a reference of its own, in place of what it had under this URI. */
+void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata);
+
+#endif

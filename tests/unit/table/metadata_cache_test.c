@@ -1,0 +1,101 @@
+#include "table/metadata_cache.h"
+
+#include "table_fixture.h"
+
+static struct metadata *document_of(int snapshots)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < snapshots; i++) {
+        assert_int_equal(json_array_append_new(list, json_pack("{s:i}", "snapshot-id", i)), 0);
+    }
+    return (struct metadata *)(void *)json_pack("{s:o}", "snapshots", list);
+}
+
+static size_t references(const struct metadata *metadata)
+{
+    return metadata_json(metadata)->refcount;
+}
+
+static int set_up(void **state)
+{
+    static struct metadata_cache cache;
+    metadata_cache_open(&cache);
+    *state = &cache;
+    return 0;
+}
+
+static void what_was_put_is_found_as_the_same_document(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *document = document_of(1);
+    metadata_cache_put(cache, STR("file:///t/1"), document);
+    struct metadata *found = metadata_cache_find(cache, STR("file:///t/1"));
+    assert_ptr_equal(found, document);
+    assert_null(metadata_cache_find(cache, STR("file:///t/2")));
+    metadata_close(found);
+    metadata_cache_close(cache);
+    assert_int_equal(references(document), 1);
+    metadata_close(document);
+}
+
+static void what_is_put_again_takes_the_place(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *first = document_of(1);
+    struct metadata *second = document_of(2);
+    metadata_cache_put(cache, STR("u"), first);
+    metadata_cache_put(cache, STR("u"), second);
+    assert_int_equal(references(first), 1);
+    struct metadata *found = metadata_cache_find(cache, STR("u"));
+    assert_ptr_equal(found, second);
+    metadata_close(found);
+    metadata_cache_close(cache);
+    metadata_close(first);
+    metadata_close(second);
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *document = document_of(0);
+    for (u8 i = 0; i <= METADATA_CACHE_FILES; i++) {
+        char uri = (char)('A' + i);
+        metadata_cache_put(cache, (str){&uri, 1}, document);
+    }
+    assert_int_equal(references(document), 1 + METADATA_CACHE_FILES);
+    assert_null(metadata_cache_find(cache, STR("A")));
+    struct metadata *found = metadata_cache_find(cache, STR("B"));
+    assert_non_null(found);
+    metadata_close(found);
+    metadata_cache_close(cache);
+    metadata_close(document);
+}
+
+static void large_documents_and_long_names_are_not_kept(void **state)
+{
+    struct metadata_cache *cache = *state;
+    char uri[METADATA_CACHE_URI_MAX + 1];
+    memset(uri, 'u', sizeof(uri));
+    struct metadata *large = document_of(METADATA_CACHE_SNAPSHOTS_MAX + 1);
+    struct metadata *small = document_of(METADATA_CACHE_SNAPSHOTS_MAX);
+    metadata_cache_put(cache, STR("large"), large);
+    metadata_cache_put(cache, (str){uri, sizeof(uri)}, small);
+    assert_int_equal(references(large), 1);
+    assert_int_equal(references(small), 1);
+    metadata_cache_put(cache, (str){uri, sizeof(uri) - 1}, small);
+    assert_int_equal(references(small), 2);
+    metadata_cache_close(cache);
+    metadata_close(large);
+    metadata_close(small);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_was_put_is_found_as_the_same_document, set_up),
+        cmocka_unit_test_setup(what_is_put_again_takes_the_place, set_up),
+        cmocka_unit_test_setup(the_oldest_makes_room, set_up),
+        cmocka_unit_test_setup(large_documents_and_long_names_are_not_kept, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
