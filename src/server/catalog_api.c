@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "server/catalog_fault.h"
+#include "server/catalog_once.h"
 #include "table/catalog_view.h"
 
 #include <jansson.h>
@@ -203,6 +204,7 @@ MUST_USE static err choose_warehouse(struct catalog_request *request, const stru
                          "Warehouse does not exist: %.*s", STR_ARG(first));
     }
     request->warehouse = warehouse;
+    request->catalog = warehouse->catalog;
     request->local = catalog_local_of(&warehouse->catalog);
     if (request->local == NULL) {
         return error_set(error, INVALID, ERROR_NOT_IMPLEMENTED,
@@ -258,7 +260,10 @@ MUST_USE static err handle(struct catalog_request *request, const struct target 
     }
     TRY(access_require(&call->principal, found->route->level, error));
     TRY(decode_names(request, found->route, target, skip, error));
-    return found->route->handler(request, error);
+    if (found->route->level == ACCESS_READ) {
+        return found->route->handler(request, error);
+    }
+    return catalog_once(request, found->route->handler, found->route->kind, error);
 }
 
 static void respond(const struct catalog_request *request)
@@ -448,7 +453,9 @@ err catalog_rename(struct catalog_request *request, enum catalog_item item, stru
     TRY(catalog_body(request, &body, error));
     TRY(catalog_table_from_json(request->arena, json_object_get(body, "source"), &from, error));
     TRY(catalog_table_from_json(request->arena, json_object_get(body, "destination"), &to, error));
-    TRY(catalog_local_rename(request->local, item, from, to, error));
+    if (!request->done) {
+        TRY(catalog_local_rename(request->local, item, from, to, error));
+    }
     return catalog_reply_nothing(request);
 }
 

@@ -15,10 +15,13 @@ struct catalog_request {
     struct call *call;
     struct arena *arena; /* of the call */
     const struct warehouse *warehouse;
+    struct catalog catalog; /* the warehouse's, or one that keeps a receipt beside it */
     struct catalog_local *local;
     str namespace_name; /* joined by 0x1F */
     str name;           /* of a table or view */
+    bool done;          /* it took effect before: the answer alone is wanted */
     /* the answer */
+    bool staged; /* it has no effect */
     int status;
     str body;
     str etag;

@@ -1,6 +1,7 @@
 #include "base/base64.h"
 #include "server/catalog_api.h"
 #include "server/catalog_fault.h"
+#include "table/catalog_receipt.h"
 
 #define TOKEN_TYPE_ACCESS "urn:ietf:params:oauth:token-type:access_token"
 #define GRANT_EXCHANGE    "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -57,8 +58,9 @@ err catalog_answer_config(struct catalog_request *request, struct error *error)
                          STR_ARG(known_names(request)));
     }
     return catalog_reply(request,
-                         json_pack("{s:{}, s:{s:o}, s:o}", "defaults", "overrides", "prefix",
-                                   catalog_text(warehouse->name), "endpoints", catalog_endpoints()),
+                         json_pack("{s:{}, s:{s:o}, s:o, s:s}", "defaults", "overrides", "prefix",
+                                   catalog_text(warehouse->name), "endpoints", catalog_endpoints(),
+                                   "idempotency-key-lifetime", CATALOG_RECEIPT_TEXT),
                          error);
 }
 

@@ -21,8 +21,10 @@ err catalog_create_space(struct catalog_request *request, struct error *error)
     str name = {0};
     TRY(catalog_body(request, &body, error));
     TRY(catalog_space_from_json(request->arena, json_object_get(body, "namespace"), &name, error));
-    TRY(catalog_local_make_namespace(request->local, name, json_object_get(body, "properties"),
-                                     error));
+    if (!request->done) {
+        TRY(catalog_local_make_namespace(request->local, name, json_object_get(body, "properties"),
+                                         error));
+    }
     TRY(catalog_local_load_namespace(request->local, name, &stored, error));
     return catalog_reply(
         request,
@@ -50,7 +52,9 @@ err catalog_head_space(struct catalog_request *request, struct error *error)
 
 err catalog_drop_space(struct catalog_request *request, struct error *error)
 {
-    TRY(catalog_local_drop_namespace(request->local, request->namespace_name, error));
+    if (!request->done) {
+        TRY(catalog_local_drop_namespace(request->local, request->namespace_name, error));
+    }
     return catalog_reply_nothing(request);
 }
 
@@ -64,6 +68,20 @@ static const char *key_in_both(const json_t *removals, const json_t *updates)
         }
     }
     return NULL;
+}
+
+/* The answer to a repeat: what was missing the first time is among the removed. */
+static json_t *changes_asked_for(const json_t *removals, const json_t *updates)
+{
+    json_t *updated = json_array();
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)updates, key, value)
+    {
+        json_array_append_new(updated, json_string(key));
+    }
+    json_t *removed = json_is_array(removals) ? json_deep_copy(removals) : json_array();
+    return json_pack("{s:o, s:o, s:[]}", "updated", updated, "removed", removed, "missing");
 }
 
 err catalog_update_space(struct catalog_request *request, struct error *error)
@@ -81,6 +99,9 @@ err catalog_update_space(struct catalog_request *request, struct error *error)
         return catalog_refuse(
             request, 422, "UnprocessableEntityException",
             str_format(request->arena, "the key %.200s is both removed and set", both));
+    }
+    if (request->done) {
+        return catalog_reply(request, changes_asked_for(removals, updates), error);
     }
     TRY(catalog_local_set_properties(request->local, request->namespace_name, removals, updates,
                                      &changes, error));

@@ -121,8 +121,8 @@ MUST_USE static err reply_table(struct catalog_request *request, const struct ta
 err catalog_list_tables_of(struct catalog_request *request, struct error *error)
 {
     struct catalog_names names = {0};
-    TRY(catalog_list_tables(&request->warehouse->catalog, request->arena, request->namespace_name,
-                            &names, error));
+    TRY(catalog_list_tables(&request->catalog, request->arena, request->namespace_name, &names,
+                            error));
     return catalog_reply_names(request, &names, error);
 }
 
@@ -143,8 +143,7 @@ err catalog_load_table(struct catalog_request *request, struct error *error)
         }
     }
     AUTO_TABLE struct table table = {0};
-    TRY(catalog_load(&request->warehouse->catalog, request->arena, catalog_named(request), &table,
-                     error));
+    TRY(catalog_load(&request->catalog, request->arena, catalog_named(request), &table, error));
     return reply_table(request, &table, mode, error);
 }
 
@@ -164,14 +163,26 @@ err catalog_report_metrics(struct catalog_request *request, struct error *error)
 
 /* ---- making and ending ---- */
 
+/* The answer to a repeat. */
+MUST_USE static err reply_present(struct catalog_request *request, struct error *error)
+{
+    AUTO_TABLE struct table table = {0};
+    TRY(catalog_load(&request->catalog, request->arena, catalog_named(request), &table, error));
+    return reply_table(request, &table, SNAPSHOTS_ALL, error);
+}
+
 err catalog_create_table(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
     AUTO_TABLE struct table table = {0};
     TRY(catalog_body(request, &body, error));
     TRY(catalog_body_name(body, &request->name, error));
-    TRY(catalog_create(&request->warehouse->catalog, request->arena, catalog_named(request), body,
-                       &table, error));
+    request->staged = json_is_true(json_object_get(body, "stage-create"));
+    if (request->done) {
+        return reply_present(request, error);
+    }
+    TRY(catalog_create(&request->catalog, request->arena, catalog_named(request), body, &table,
+                       error));
     return reply_table(request, &table, SNAPSHOTS_ALL, error);
 }
 
@@ -183,6 +194,9 @@ err catalog_register_table(struct catalog_request *request, struct error *error)
     TRY(catalog_body(request, &body, error));
     TRY(catalog_read_registration(body, &wanted, error));
     request->name = wanted.name;
+    if (request->done) {
+        return reply_present(request, error);
+    }
     TRY(catalog_local_register(request->local, request->arena, catalog_named(request),
                                wanted.metadata_location, wanted.how, &table, error));
     return reply_table(request, &table, SNAPSHOTS_ALL, error);
@@ -193,8 +207,31 @@ err catalog_drop_table(struct catalog_request *request, struct error *error)
     enum catalog_files files = catalog_query_flag(request, STR("purgeRequested"))
                                    ? CATALOG_FILES_PURGE
                                    : CATALOG_FILES_KEEP;
-    TRY(catalog_local_drop(request->local, catalog_named(request), files, error));
+    if (!request->done) {
+        TRY(catalog_local_drop(request->local, catalog_named(request), files, error));
+    }
     return catalog_reply_nothing(request);
+}
+
+err catalog_unregister_table(struct catalog_request *request, struct error *error)
+{
+    AUTO_TABLE struct table table = {0};
+    if (request->done) {
+        return error_set(error, NOT_FOUND, ERROR_TABLE_NOT_FOUND,
+                         "Table does not exist: this request has unregistered it before");
+    }
+    TRY(catalog_local_unregister(request->local, request->arena, catalog_named(request), &table,
+                                 error));
+    return reply_table(request, &table, SNAPSHOTS_ALL, error);
+}
+
+/* The tables of a local warehouse need none. */
+err catalog_load_credentials(struct catalog_request *request, struct error *error)
+{
+    str location = {0};
+    TRY(catalog_local_find(request->local, request->arena, catalog_named(request), &location,
+                           error));
+    return catalog_reply(request, json_pack("{s:[]}", "storage-credentials"), error);
 }
 
 err catalog_rename_table(struct catalog_request *request, struct error *error)
@@ -208,6 +245,9 @@ err catalog_commit_table(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
     TRY(catalog_body(request, &body, error));
+    if (request->done) {
+        return reply_present(request, error);
+    }
     struct catalog_change change = {
         .name = catalog_named(request), .request = body, .author = CATALOG_CLIENT};
     TRY(catalog_local_commit(request->local, request->arena, &change, 1, error));
@@ -236,6 +276,9 @@ MUST_USE static err read_changes(struct catalog_request *request, const json_t *
 err catalog_commit_all(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
+    if (request->done) {
+        return catalog_reply_nothing(request);
+    }
     TRY(catalog_body(request, &body, error));
     const json_t *items = json_object_get(body, "table-changes");
     size_t count = json_array_size(items);

@@ -19,12 +19,22 @@ err catalog_list_views(struct catalog_request *request, struct error *error)
     return catalog_reply_names(request, &names, error);
 }
 
+err catalog_load_view(struct catalog_request *request, struct error *error)
+{
+    AUTO_VIEW struct catalog_view view = {0};
+    TRY(catalog_view_load(request->local, request->arena, catalog_named(request), &view, error));
+    return reply_view(request, &view, error);
+}
+
 err catalog_create_view(struct catalog_request *request, struct error *error)
 {
     json_auto_t *body = NULL;
     AUTO_VIEW struct catalog_view view = {0};
     TRY(catalog_body(request, &body, error));
     TRY(catalog_body_name(body, &request->name, error));
+    if (request->done) {
+        return catalog_load_view(request, error);
+    }
     TRY(catalog_view_create(request->local, request->arena, catalog_named(request), body, &view,
                             error));
     return reply_view(request, &view, error);
@@ -38,15 +48,11 @@ err catalog_register_view(struct catalog_request *request, struct error *error)
     TRY(catalog_body(request, &body, error));
     TRY(catalog_read_registration(body, &wanted, error));
     request->name = wanted.name;
+    if (request->done) {
+        return catalog_load_view(request, error);
+    }
     TRY(catalog_view_register(request->local, request->arena, catalog_named(request),
                               wanted.metadata_location, wanted.how, &view, error));
-    return reply_view(request, &view, error);
-}
-
-err catalog_load_view(struct catalog_request *request, struct error *error)
-{
-    AUTO_VIEW struct catalog_view view = {0};
-    TRY(catalog_view_load(request->local, request->arena, catalog_named(request), &view, error));
     return reply_view(request, &view, error);
 }
 
@@ -63,6 +69,9 @@ err catalog_commit_view(struct catalog_request *request, struct error *error)
     json_auto_t *body = NULL;
     AUTO_VIEW struct catalog_view view = {0};
     TRY(catalog_body(request, &body, error));
+    if (request->done) {
+        return catalog_load_view(request, error);
+    }
     TRY(catalog_view_commit(request->local, request->arena, catalog_named(request), body, &view,
                             error));
     return reply_view(request, &view, error);
@@ -70,7 +79,9 @@ err catalog_commit_view(struct catalog_request *request, struct error *error)
 
 err catalog_drop_view(struct catalog_request *request, struct error *error)
 {
-    TRY(catalog_view_drop(request->local, catalog_named(request), error));
+    if (!request->done) {
+        TRY(catalog_view_drop(request->local, catalog_named(request), error));
+    }
     return catalog_reply_nothing(request);
 }
 

@@ -87,6 +87,9 @@ struct catalog_fault catalog_fault_of(enum catalog_kind kind, err result, const 
             return FAULTS[i].fault;
         }
     }
+    if (kind == CATALOG_REGISTER && result == CORRUPT) {
+        return (struct catalog_fault){400, "BadRequestException"};
+    }
     return kind == CATALOG_COMMIT ? fault_of_commit(result) : fault_of_plain(result, error);
 }
 
@@ -105,8 +108,7 @@ str catalog_fault_body(struct arena *arena, struct catalog_fault fault, str mess
                                "\"ServiceUnavailableException\",\"code\":503}}");
 }
 
-/* The message with its hint. */
-static str fault_message(struct arena *arena, const struct error *error)
+str catalog_fault_text(struct arena *arena, const struct error *error)
 {
     buf message = buf_create(arena, 256, FAULT_BODY_MAX);
     if (error->code == ERROR_SEND_ONLY) {
@@ -130,7 +132,7 @@ void catalog_respond_error(struct call *call, enum catalog_kind kind, err result
     if (fault.status >= 500) {
         log_error("catalog_request_failed", result, error, http_request_id(call->request));
     }
-    str message = fault_message(call->arena, error);
+    str message = catalog_fault_text(call->arena, error);
     struct http_response response = {.status = fault.status,
                                      .body = catalog_fault_body(call->arena, fault, message)};
     if (allow.size > 0 && fault.status == 405) {

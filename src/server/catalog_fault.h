@@ -7,7 +7,9 @@
 
 #include "server/service.h"
 
-enum catalog_kind { CATALOG_PLAIN, CATALOG_COMMIT };
+/* What a failure of the route says: of a commit, that it is not there; of a registration, that the
+ * file which the caller names is no metadata. */
+enum catalog_kind { CATALOG_PLAIN, CATALOG_COMMIT, CATALOG_REGISTER };
 
 struct catalog_fault {
     int status;
@@ -16,6 +18,8 @@ struct catalog_fault {
 
 struct catalog_fault catalog_fault_of(enum catalog_kind kind, err result,
                                       const struct error *error);
+/* The message with its hint. */
+str catalog_fault_text(struct arena *arena, const struct error *error);
 /* {"error":{"message","type","code"}} */
 str catalog_fault_body(struct arena *arena, struct catalog_fault fault, str message);
 /* `allow` empty: no such header. */

@@ -216,7 +216,7 @@ void catalog_point(struct catalog_local *local, const json_t *document, str uri)
     err result = metadata_file_point(local->locations, document, uri, &error);
     if (result != OK) {
         log_error("version_hint_failed", result, &error, uri);
-        atomic_store(&local->hints_behind, true);
+        atomic_store(&local->shared->hints_behind, true);
     }
     CRASH_POINT(catalog_after_hint);
 }
@@ -276,7 +276,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        metadata_cache_put(&local->cache, step->written, step->after);
+        metadata_cache_put(&local->shared->cache, step->written, step->after);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             metadata_file_trim(local->locations, step->base, step->after);
@@ -389,9 +389,10 @@ err catalog_local_commit(struct catalog_local *local, struct arena *arena,
     for (size_t i = 0; i < count; i++) {
         keys[i] = catalog_lock_key(changes[i].name);
     }
-    TRY(catalog_lock_take(&local->lock, local->seam, keys, count, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, keys, count, CATALOG_LOCK_WAIT_US,
+                          error));
     err result = commit_locked(local, arena, changes, count, error);
-    catalog_lock_release(&local->lock, keys, count);
+    catalog_lock_release(&local->shared->lock, keys, count);
     return result;
 }
 

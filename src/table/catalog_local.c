@@ -155,11 +155,12 @@ static err local_create(void *self, struct arena *arena, struct table_name name,
     str uri = {0};
     if (!json_is_true(json_object_get(request, "stage-create"))) {
         u64 key = catalog_lock_key(name);
-        TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+        TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US,
+                              error));
         struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata)};
         err result = catalog_store(local, arena, &swap, metadata_json(metadata), error);
         uri = swap.to;
-        catalog_lock_release(&local->lock, &key, 1);
+        catalog_lock_release(&local->shared->lock, &key, 1);
         TRY(result);
     }
     *out_table = (struct table){.metadata = metadata, .metadata_location = uri};
@@ -170,10 +171,10 @@ static err local_create(void *self, struct arena *arena, struct table_name name,
 MUST_USE static err read_file(struct catalog_local *local, str uri, struct metadata **out_metadata,
                               struct error *error)
 {
-    struct metadata *metadata = metadata_cache_find(&local->cache, uri);
+    struct metadata *metadata = metadata_cache_find(&local->shared->cache, uri);
     if (metadata == NULL) {
         TRY(metadata_file_read(local->locations, uri, &metadata, error));
-        metadata_cache_put(&local->cache, uri, metadata);
+        metadata_cache_put(&local->shared->cache, uri, metadata);
     }
     *out_metadata = metadata;
     return OK;
@@ -254,9 +255,9 @@ err catalog_register_at(struct catalog_local *local, const struct catalog_swap *
 {
     TRY(metadata_file_check(local->locations, document, error));
     u64 key = catalog_lock_key(swap->name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = register_locked(local, swap, how, document, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     return result;
 }
 
@@ -273,7 +274,8 @@ err catalog_local_register(struct catalog_local *local, struct arena *arena, str
     }
     AUTO_METADATA struct metadata *metadata = NULL;
     TRY(metadata_file_read(local->locations, uri, &metadata, error));
-    metadata_cache_put(&local->cache, uri, metadata); /* somebody else's file: as it is now */
+    metadata_cache_put(&local->shared->cache, uri,
+                       metadata); /* somebody else's file: as it is now */
     struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata), .to = uri};
     TRY(catalog_register_at(local, &swap, how, metadata_json(metadata), error));
     *out_table = (struct table){metadata, uri};
@@ -287,9 +289,9 @@ err catalog_local_rename(struct catalog_local *local, enum catalog_item item,
     TRY(catalog_check_name(to.name, error));
     TRY(catalog_check_namespace(to.namespace_name, error));
     u64 keys[] = {catalog_lock_key(from), catalog_lock_key(to)};
-    TRY(catalog_lock_take(&local->lock, local->seam, keys, 2, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, keys, 2, CATALOG_LOCK_WAIT_US, error));
     err result = catalog_rows_rename(&local->rows, item, from, to, error);
-    catalog_lock_release(&local->lock, keys, 2);
+    catalog_lock_release(&local->shared->lock, keys, 2);
     return result;
 }
 
@@ -299,15 +301,32 @@ err catalog_local_drop(struct catalog_local *local, struct table_name name,
     AUTO_ARENA struct arena *scratch = arena_create(MIB);
     AUTO_TABLE struct table table = {0};
     u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     bool purge = files == CATALOG_FILES_PURGE &&
                  local_load(local, scratch, name, &table, NULL) == OK;
     err result = catalog_rows_drop(&local->rows, CATALOG_TABLE, name, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     TRY(result);
     if (purge) {
         catalog_purge(local->locations, table.metadata, table.metadata_location);
     }
+    return OK;
+}
+
+err catalog_local_unregister(struct catalog_local *local, struct arena *arena,
+                             struct table_name name, struct table *out_table, struct error *error)
+{
+    AUTO_TABLE struct table table = {0};
+    u64 key = catalog_lock_key(name);
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    err result = local_load(local, arena, name, &table, error);
+    if (result == OK) {
+        result = catalog_rows_drop(&local->rows, CATALOG_TABLE, name, error);
+    }
+    catalog_lock_release(&local->shared->lock, &key, 1);
+    TRY(result);
+    *out_table = table;
+    table = (struct table){0};
     return OK;
 }
 
@@ -364,7 +383,8 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
 {
     assert(options->warehouse.size > 0);
     struct catalog_local *local = arena_alloc(arena, sizeof(*local));
-    if (local == NULL) {
+    struct catalog_shared *shared = arena_alloc(arena, sizeof(*shared));
+    if (local == NULL || shared == NULL) {
         return error_memory(error);
     }
     *local = (struct catalog_local){
@@ -372,9 +392,11 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
         .seam = options->seam,
         .locations = options->locations,
         .tables_uri = options->tables_uri,
+        .shared = shared,
     };
-    catalog_lock_open(&local->lock);
-    metadata_cache_open(&local->cache);
+    atomic_init(&shared->hints_behind, false);
+    catalog_lock_open(&shared->lock);
+    metadata_cache_open(&shared->cache);
     *out_catalog = (struct catalog){.ops = &LOCAL_OPS, .self = local};
     return OK;
 }
@@ -383,8 +405,8 @@ void catalog_local_close(struct catalog *catalog)
 {
     struct catalog_local *local = catalog_local_of(catalog);
     assert(local != NULL);
-    metadata_cache_close(&local->cache);
-    catalog_lock_close(&local->lock);
+    metadata_cache_close(&local->shared->cache);
+    catalog_lock_close(&local->shared->lock);
     *catalog = (struct catalog){0};
 }
 

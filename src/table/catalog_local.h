@@ -85,6 +85,11 @@ enum catalog_files { CATALOG_FILES_KEEP, CATALOG_FILES_PURGE };
 MUST_USE err catalog_local_drop(struct catalog_local *local, struct table_name name,
                                 enum catalog_files files, struct error *error);
 
+/* Ends the pointer and tells what it was; the files stay. */
+MUST_USE err catalog_local_unregister(struct catalog_local *local, struct arena *arena,
+                                      struct table_name name, struct table *out_table,
+                                      struct error *error);
+
 /* ---- namespaces ---- */
 
 /* `properties` is an object of strings, or NULL. CONFLICT: name_taken. */

@@ -190,9 +190,9 @@ static err restore_locked(struct catalog_local *local, enum catalog_item item,
     struct arena *arena AUTO_ARENA = arena_create(RESTORE_SCRATCH_BYTES_MAX);
     struct pointing pointing = {.local = local, .arena = arena, .item = item, .name = name};
     u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = restore_pointer(&pointing, way, restored, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     return result;
 }
 
@@ -243,12 +243,12 @@ err catalog_restore_pointers(struct catalog_local *local, struct catalog_restore
 err catalog_restore_hints(struct catalog_local *local, struct error *error)
 {
     struct catalog_restored restored = {0};
-    if (!atomic_exchange(&local->hints_behind, false)) {
+    if (!atomic_exchange(&local->shared->hints_behind, false)) {
         return OK;
     }
     err result = restore_all(local, HINTS_ALONE, &restored, error);
     if (result != OK) {
-        atomic_store(&local->hints_behind, true);
+        atomic_store(&local->shared->hints_behind, true);
         return result;
     }
     log_event(LOG_INFO, "version_hints_written", LOG_N("hints", restored.hints));

@@ -11,14 +11,19 @@
 
 #include <stdatomic.h>
 
+/* What all ways into one catalog share (catalog_receipt opens more). */
+struct catalog_shared {
+    struct catalog_lock lock;
+    atomic_bool hints_behind; /* one could not be written after its swap */
+    struct metadata_cache cache;
+};
+
 struct catalog_local {
     struct catalog_rows rows;
     const struct seam *seam;
     const struct location_set *locations;
     str tables_uri;
-    struct catalog_lock lock;
-    atomic_bool hints_behind; /* one could not be written after its swap */
-    struct metadata_cache cache;
+    struct catalog_shared *shared;
 };
 
 u64 catalog_lock_key(struct table_name name);

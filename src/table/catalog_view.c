@@ -50,9 +50,9 @@ err catalog_view_create(struct catalog_local *local, struct arena *arena, struct
     struct catalog_swap swap = {
         .name = name, .item = CATALOG_VIEW, .uuid = document_text(document, "view-uuid")};
     u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = catalog_store(local, arena, &swap, document, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     TRY(result);
     *out_view = (struct catalog_view){json_incref(document), swap.to};
     return OK;
@@ -87,9 +87,9 @@ err catalog_view_commit(struct catalog_local *local, struct arena *arena, struct
                         const json_t *request, struct catalog_view *out_view, struct error *error)
 {
     u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = commit_locked(local, arena, name, request, out_view, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     return result;
 }
 
@@ -118,9 +118,9 @@ err catalog_view_register(struct catalog_local *local, struct arena *arena, stru
 err catalog_view_drop(struct catalog_local *local, struct table_name name, struct error *error)
 {
     u64 key = catalog_lock_key(name);
-    TRY(catalog_lock_take(&local->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
+    TRY(catalog_lock_take(&local->shared->lock, local->seam, &key, 1, CATALOG_LOCK_WAIT_US, error));
     err result = catalog_rows_drop(&local->rows, CATALOG_VIEW, name, error);
-    catalog_lock_release(&local->lock, &key, 1);
+    catalog_lock_release(&local->shared->lock, &key, 1);
     return result;
 }
 

@@ -343,7 +343,12 @@ def test_47_register_refuses_what_cannot_be_read(server: Server, space: str) -> 
     path = f"{base(server)}/namespaces/{space}/register"
     for place in ("s3://bucket/x.metadata.json", "file:///etc/passwd", "gs://b/x.json"):
         refused(server.call("POST", path, {"name": fresh(), "metadata-location": place}), 403, "ForbiddenException")
-    place = make_table(server, space, fresh())["metadata"]["location"] + "/metadata/none.metadata.json"
+    made = make_table(server, space, fresh())
+    no_metadata = local_path(made["metadata-location"]).with_name("no.metadata.json")
+    no_metadata.write_text('{"format-version": 2}')
+    refused(server.call("POST", path, {"name": fresh(), "metadata-location": f"file://{no_metadata}"}), 400,
+            "BadRequestException")
+    place = made["metadata"]["location"] + "/metadata/none.metadata.json"
     refused(server.call("POST", path, {"name": fresh(), "metadata-location": place}), 404, "NotFoundException")
 
 

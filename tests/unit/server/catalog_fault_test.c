@@ -50,6 +50,14 @@ static void commit_that_may_have_happened_is_a_5xx(void **state)
     }
 }
 
+static void registered_file_that_is_no_metadata_is_the_callers_fault(void **state)
+{
+    (void)state;
+    expect(CATALOG_REGISTER, CORRUPT, ERROR_INTERNAL, 400, "BadRequestException");
+    expect(CATALOG_REGISTER, BUSY, ERROR_OVERLOADED, 503, "ServiceUnavailableException");
+    expect(CATALOG_PLAIN, CORRUPT, ERROR_INTERNAL, 500, "InternalServerError");
+}
+
 static void other_routes_say_busy_by_503(void **state)
 {
     (void)state;
@@ -73,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commit_that_surely_failed_is_a_4xx),
         cmocka_unit_test(commit_that_may_have_happened_is_a_5xx),
+        cmocka_unit_test(registered_file_that_is_no_metadata_is_the_callers_fault),
         cmocka_unit_test(other_routes_say_busy_by_503),
         cmocka_unit_test(lost_metadata_file_is_not_found),
     };
