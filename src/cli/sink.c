@@ -7,7 +7,7 @@
     {"roll-seconds", CLI_NUMBER, "N", "300", "roll when the oldest batch is so old"},              \
         {"roll-bytes", CLI_NUMBER, "N", "67108864", "roll when so many bytes wait"},               \
         {"inactivity-seconds", CLI_NUMBER, "N", "never", "roll when nothing came for so long"},    \
-        {"unknown-fields", CLI_TEXT, "reject|ignore", "reject",                                    \
+        {"unknown-fields", CLI_TEXT, "reject|ignore|capture:COLUMN", "reject",                     \
          "what a row gets that has a field the table has not"},                                    \
         {"idempotency", CLI_TEXT, "required|optional", "required", "must a send name its batch"}
 

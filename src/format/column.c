@@ -50,7 +50,13 @@ static bool column_has_bytes(const struct column *column)
 
 static bool column_repeats(const struct column *column)
 {
-    return column->field->type.kind == TYPE_LIST || column->field->type.kind == TYPE_MAP;
+    return type_repeats(&column->field->type);
+}
+
+/* One value of each child for each of its own. */
+static bool column_is_group(const struct column *column)
+{
+    return column->field->type.kind == TYPE_STRUCT || column->field->type.kind == TYPE_VARIANT;
 }
 
 /* Where value `index` starts in data or in the children. The array appears with the first value. */
@@ -64,20 +70,22 @@ bool column_init(struct column *column, struct arena *arena, const struct field 
     assert(!type_is_nested(&field->type) || field->type.field_count > 0 ||
            field->type.kind == TYPE_STRUCT);
     *column = (struct column){.field = field, .arena = arena};
-    if (!type_is_nested(&field->type)) {
+    size_t count = 0;
+    const struct field *parts = type_parts(&field->type, &count);
+    if (count == 0) {
         return true;
     }
-    struct column *children = arena_array(arena, field->type.field_count, sizeof(struct column));
+    struct column *children = arena_array(arena, count, sizeof(struct column));
     if (children == NULL) {
         return false;
     }
-    for (size_t i = 0; i < field->type.field_count; i++) {
-        if (!column_init(&children[i], arena, &field->type.fields[i])) {
+    for (size_t i = 0; i < count; i++) {
+        if (!column_init(&children[i], arena, &parts[i])) {
             return false;
         }
     }
     column->children = children;
-    column->child_count = field->type.field_count;
+    column->child_count = count;
     return true;
 }
 
@@ -169,7 +177,7 @@ bool column_append_null(struct column *column)
     if (!column_reserve(column, width)) {
         return false;
     }
-    if (column->field->type.kind == TYPE_STRUCT) {
+    if (column_is_group(column)) {
         for (size_t i = 0; i < column->child_count; i++) {
             assert(column->children[i].count == column->count);
             if (!column_append_null(&column->children[i])) {
@@ -215,7 +223,7 @@ bool column_append_bytes(struct column *column, str bytes)
 
 bool column_append_nested(struct column *column)
 {
-    assert(type_is_nested(&column->field->type));
+    assert(column_is_group(column) || column_repeats(column));
     i64 expected = column_repeats(column) ? column->children[0].count : column->count + 1;
     for (size_t i = 0; i < column->child_count; i++) {
         assert(column->children[i].count == expected);

@@ -1,10 +1,11 @@
 /* column: values of one field in the Arrow layout, growing row by row.
  *
  * One column per field, with children for nested types: struct has its fields' columns (as many
- * values as itself), list has offsets and one child "element", map has offsets and two children,
- * key and value. Widths: boolean 1 byte (not bits, while building), int/float/date 4,
- * long/double/time/ timestamps 8, decimal 16 (i128), uuid 16, fixed its length; string and binary
- * have i64 offsets and bytes. Validity is one byte a value while building (1 = there).
+ * values as itself), variant likewise those of its two parts, list has offsets and one child
+ * "element", map has offsets and two children, key and value. Widths: boolean 1 byte (not bits,
+ * while building), int/float/date 4, long/double/time/ timestamps 8, decimal 16 (i128), uuid 16,
+ * fixed its length; string and binary have i64 offsets and bytes. Validity is one byte a value
+ * while building (1 = there).
  *
  * A row that turns out to be a reject is undone by column_truncate to the marks taken before it.
  * Owned by one roll worker, memory from its arena; every append answers false at the arena's limit
@@ -32,17 +33,17 @@ struct column {
 
 /* Makes the column and its children, empty. False at the arena's limit. `field` must outlive it. */
 MUST_USE bool column_init(struct column *column, struct arena *arena, const struct field *field);
-/* Width in bytes of a fixed-width type, 0 for string, binary, unknown and nested types. */
+/* Width in bytes of a fixed-width type, 0 for string, binary, unknown, variant and nested types. */
 size_t column_width(const struct type *type);
 
-/* Appends a null (with zeroed data, children of a struct get a null too, lists and maps are empty).
- */
+/* Appends a null (with zeroed data; children of a struct or variant get a null too, lists and maps
+ * are empty). */
 MUST_USE bool column_append_null(struct column *column);
 /* `bytes` holds the width of the type, in memory order. */
 MUST_USE bool column_append_fixed(struct column *column, const void *bytes);
 MUST_USE bool column_append_bytes(struct column *column, str bytes);
-/* Struct: marks one value as there after its children got one value each. List, map: the same,
- * ending at the present count of the children. */
+/* Struct, variant: marks one value as there after its children got one value each. List, map: the
+ * same, ending at the present count of the children. */
 MUST_USE bool column_append_nested(struct column *column);
 /* Takes the column and its children back to `count` values. */
 void column_truncate(struct column *column, i64 count);

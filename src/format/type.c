@@ -12,6 +12,26 @@ const struct field *type_field(const struct type *type, str name)
     return NULL;
 }
 
+const struct field *type_parts(const struct type *type, size_t *out_count)
+{
+    static const struct field variant[] = {
+        {.id = TYPE_NO_ID,
+         .required = true,
+         .name = STR_INIT("metadata"),
+         .type = {.kind = TYPE_BINARY}},
+        {.id = TYPE_NO_ID,
+         .required = true,
+         .name = STR_INIT("value"),
+         .type = {.kind = TYPE_BINARY}},
+    };
+    if (type->kind == TYPE_VARIANT) {
+        *out_count = ARRAY_COUNT(variant);
+        return variant;
+    }
+    *out_count = type->field_count;
+    return type->fields;
+}
+
 /* The word that begins the textual form. */
 static str type_word(enum type_kind kind)
 {

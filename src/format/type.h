@@ -29,8 +29,8 @@ enum type_kind {
     TYPE_STRUCT,
     TYPE_LIST,
     TYPE_MAP,
-    /* Named so that a schema with them can be read; no sink writes them yet. */
     TYPE_VARIANT,
+    /* Named so that a schema with them can be read; no sink writes them yet. */
     TYPE_GEOMETRY,
     TYPE_GEOGRAPHY,
 };
@@ -60,6 +60,15 @@ static inline bool type_is_nested(const struct type *type)
 {
     return type->kind == TYPE_STRUCT || type->kind == TYPE_LIST || type->kind == TYPE_MAP;
 }
+/* Lists and maps: any number of values in one. */
+static inline bool type_repeats(const struct type *type)
+{
+    return type->kind == TYPE_LIST || type->kind == TYPE_MAP;
+}
+enum { TYPE_NO_ID = 0 };
+/* What a value is made of in columns and files: the fields of a nested type; of a variant
+ * "metadata" and "value", two required binaries without an id (format/variant.h); else nothing. */
+const struct field *type_parts(const struct type *type, size_t *out_count);
 /* The field of exactly this name among a struct's, or NULL. */
 const struct field *type_field(const struct type *type, str name);
 /* The textual form: decimal(10,2), fixed[16], list<string required>, map<string, long>,

@@ -44,7 +44,7 @@ static const struct field *walk_next(struct type_walk *walk)
 
 static bool kind_is_written(enum type_kind kind)
 {
-    return kind != TYPE_VARIANT && kind != TYPE_GEOMETRY && kind != TYPE_GEOGRAPHY;
+    return kind != TYPE_GEOMETRY && kind != TYPE_GEOGRAPHY;
 }
 
 /* A list or map of unknown, or a struct of nothing else: Parquet has no form for it, so that empty,
@@ -186,16 +186,17 @@ err attach_parse_unknown(str unknown_fields, const struct schema *schema,
         settings.unknown = DECODE_UNKNOWN_CAPTURE;
         settings.capture_column = str_slice(unknown_fields, 8, unknown_fields.size);
         const struct field *field = type_field(&schema->root, settings.capture_column);
-        if (field == NULL || field->required || field->type.kind != TYPE_STRING) {
+        if (field == NULL || field->required || !decode_may_capture(&field->type)) {
             error_field_text(error, "path", STR("unknown_fields"));
             return error_set(error, INVALID, ERROR_INVALID_REQUEST,
-                             "unknown_fields: %.*s is no optional string column of the table",
+                             "unknown_fields: %.*s is no optional string or variant column of the "
+                             "table",
                              STR_ARG(settings.capture_column));
         }
     } else {
         error_field_text(error, "path", STR("unknown_fields"));
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
-                         "unknown_fields: reject, ignore or capture:<string column> is wanted");
+                         "unknown_fields: reject, ignore or capture:<column> is wanted");
     }
     *out_settings = settings;
     return OK;
@@ -230,6 +231,8 @@ static str engines_without(enum type_kind kind)
         return STR("DuckDB 1.5 and Spark 3.5");
     case TYPE_UNKNOWN:
         return STR("DuckDB 1.5");
+    case TYPE_VARIANT:
+        return STR("PyIceberg 0.12 and Spark 3.5");
     case TYPE_BOOLEAN:
     case TYPE_INT:
     case TYPE_LONG:
@@ -246,7 +249,6 @@ static str engines_without(enum type_kind kind)
     case TYPE_STRUCT:
     case TYPE_LIST:
     case TYPE_MAP:
-    case TYPE_VARIANT:
     case TYPE_GEOMETRY:
     case TYPE_GEOGRAPHY:
         return STR("");

@@ -18,7 +18,7 @@ MUST_USE err attach_check(struct arena *arena, const struct metadata *metadata,
 MUST_USE err attach_check_locations(struct arena *arena, const struct warehouse *warehouse,
                                     const struct metadata *metadata, struct error *error);
 /* `unknown_fields` as a sink keeps it: reject, ignore or capture:<column>. The capture column must
- * be an optional string of the schema. INVALID with invalid_request. */
+ * be an optional string or variant of the schema. INVALID with invalid_request. */
 MUST_USE err attach_parse_unknown(str unknown_fields, const struct schema *schema,
                                   struct decode_settings *out_settings, struct error *error);
 /* Which engines cannot open or write the table: texts in the arena. */

@@ -15,6 +15,7 @@ struct decoder {
     bool is_keyed;
     struct decode_tree tree;
     struct decode_hits hits;
+    struct variant_builder variant;
 };
 
 /* ---- open ---- */
@@ -42,9 +43,9 @@ static err decoder_set_capture(struct decoder *decoder, const struct decode_sett
     }
     const struct type *type = &decoder->root_field.type;
     const struct field *field = type_field(type, settings->capture_column);
-    if (field == NULL || field->type.kind != TYPE_STRING) {
+    if (field == NULL || !decode_may_capture(&field->type)) {
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
-                         "unknown_fields: %.*s is no string column",
+                         "unknown_fields: %.*s is no string or variant column",
                          STR_ARG(settings->capture_column));
     }
     decoder->root.children[field - type->fields].role = DECODE_CAPTURE;
@@ -90,7 +91,8 @@ err decoder_open(struct arena *arena, const struct schema *schema,
 {
     assert(schema->root.kind == TYPE_STRUCT);
     struct decoder *decoder = arena_alloc(arena, sizeof(*decoder));
-    if (decoder == NULL || !decode_hits_init(&decoder->hits, arena)) {
+    if (decoder == NULL || !decode_hits_init(&decoder->hits, arena) ||
+        !variant_builder_init(&decoder->variant, arena)) {
         return error_memory(error);
     }
     decoder->arena = arena;
@@ -153,18 +155,28 @@ static void check_keys(struct decoder *decoder, u64 object)
     }
 }
 
-static bool append_captured(struct decoder *decoder, struct decode_row *row, size_t index)
+static bool append_captured_text(struct decoder *decoder, struct column *column)
 {
     buf *scratch = &decoder->tree.text;
     size_t start = scratch->size;
     size_t count = 0;
     decode_capture(&decoder->hits, &decoder->tree, scratch, &count);
     assert(buf_ok(scratch));
-    struct column *column = &decoder->columns[index];
     str text = str_slice(buf_str(scratch), start, scratch->size);
     bool is_empty = count == 0 && !column->field->required;
     bool appended = is_empty ? column_append_null(column) : column_append_bytes(column, text);
     buf_truncate(scratch, start);
+    return appended;
+}
+
+static bool append_captured(struct decoder *decoder, struct decode_row *row, size_t index)
+{
+    struct column *column = &decoder->columns[index];
+    bool is_text = column->field->type.kind == TYPE_STRING;
+    bool appended = is_text
+                        ? append_captured_text(decoder, column)
+                        : decode_variant_capture(&decoder->variant, &decoder->hits, &decoder->tree,
+                                                 &decoder->root.children[index], column);
     row->out_of_memory = row->out_of_memory || !appended;
     return appended && !decode_hits_full(&decoder->hits);
 }
@@ -200,7 +212,11 @@ static bool append_column(struct decoder *decoder, struct decode_row *row, size_
 static bool decode_row(struct decoder *decoder, instant ingest_ts)
 {
     struct decode_row row = {
-        .arena = decoder->arena, .tree = &decoder->tree, .hits = &decoder->hits};
+        .arena = decoder->arena,
+        .tree = &decoder->tree,
+        .hits = &decoder->hits,
+        .variant = &decoder->variant,
+    };
     decode_check_names(&decoder->hits, &decoder->tree, decoder->unknown);
     u64 object = decode_tree_members(&decoder->tree, &decoder->root, 0);
     if (decoder->is_keyed) {

@@ -39,6 +39,12 @@ struct decode_result {
     str did_you_mean; /* data NULL: none */
 };
 
+/* Whether unknown names can be captured in a column of this type: string or variant. */
+static inline bool decode_may_capture(const struct type *type)
+{
+    return type->kind == TYPE_STRING || type->kind == TYPE_VARIANT;
+}
+
 struct decoder;
 
 /* The schema must outlive the decoder. `columns` get one entry per column of the schema,

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name) for name in ("e2e", "oracle")]
 
 from fixtures import own_server, server  # noqa: E402
 from spark import spark  # noqa: E402

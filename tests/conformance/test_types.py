@@ -5,18 +5,25 @@ test, and the limit goes.
 """
 from __future__ import annotations
 
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, Iterator
 
 import duckdb
+import pyarrow.parquet
 import pyiceberg
 import pytest
 
-from arrow_values import table_values
+from arrow_values import sorted_pairs, table_values
 from server import Server, duckdb_attached, pyiceberg_catalog
-from type_matrix import Limit, Section, fill, page_shows, pair_name, pairs, sent_text
-from type_values import Case, Value
+from type_matrix import Limit, Section, differences, fill, page_shows, pair_name, pairs, sent_text, table_name
+from type_values import CASES, Case, Value, columns
+import variant_reader
 
-PYICEBERG = Section(f"PyIceberg {pyiceberg.__version__}", "PyIceberg 0.12", {})
+PYICEBERG = Section(f"PyIceberg {pyiceberg.__version__}", "PyIceberg 0.12", {
+    "variant": Limit("Unsupported field type: 'variant'",
+                     "it cannot load the table's metadata: `Unsupported field type: 'variant'`"),
+})
 DUCKDB = Section(f"DuckDB {duckdb.__version__}", "DuckDB 1.5", {
     "timestamptz_ns": Limit("Unrecognized primitive type: timestamptz_ns",
                             "its Iceberg extension refuses the table: `Unrecognized primitive type: timestamptz_ns`"),
@@ -54,6 +61,22 @@ def test_pyiceberg_reads_what_was_sent(catalog: Any, warned: dict[str, list[str]
     PYICEBERG.judge(version, case, read, warned)
 
 
+def from_python(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[str, list[Value]]:
+    """Variants as DuckDB's Python client gives them, where a map is a dict."""
+    def value(name: str, found: Any) -> Value:
+        return sorted_pairs(found.items()) if name.startswith("map") and found is not None else found
+
+    return {name: [value(name, numbers_exact(row[at])) for row in rows] for at, name in enumerate(columns)}
+
+
+def numbers_exact(value: Any) -> Value:
+    if isinstance(value, dict):
+        return {name: numbers_exact(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [numbers_exact(inner) for inner in value]
+    return Decimal(repr(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
 @pytest.mark.parametrize("pair", pairs(), ids=pair_name)
 def test_duckdb_reads_what_was_sent(lake: Any, warned: dict[str, list[str]], pair: tuple[int, Case]) -> None:
     version, case = pair
@@ -61,9 +84,42 @@ def test_duckdb_reads_what_was_sent(lake: Any, warned: dict[str, list[str]], pai
     def read(table: str, columns: list[str]) -> dict[str, list[Value]]:
         named = ", ".join(f'"{name}"' for name in columns)
         found = lake.execute(f"SELECT {named} FROM {table.removeprefix('types.')} ORDER BY n")
+        if case.kind == "variant":
+            return from_python(columns, found.fetchall())
         return table_values(found.to_arrow_table(), case.kind)
 
     DUCKDB.judge(version, case, read, warned)
+
+
+def test_pyarrow_reads_the_parts_of_a_variant(server: Server, warned: dict[str, list[str]]) -> None:
+    """The file's own form, which every reader of Parquet has: two byte strings, taken apart by an independent reader."""
+    case = next(case for case in CASES if case.kind == "variant")
+    place = server.call("GET", f"/v1/tables/{server.dev['warehouse']}.{table_name(3, case)}").json["location"]
+    path, = Path(place.removeprefix("file://"), "data").glob("*.parquet")
+    names = ["n", *columns(case)]
+    got = {name: [parts_read(value) for value in column]
+           for name, column in pyarrow.parquet.read_table(path, columns=names).to_pydict().items()}
+    assert differences(case, [name for name in columns(case) if name != "n"], got) == []
+
+
+def parts_read(value: Any) -> Value:
+    """Nested values with each {metadata, value} replaced by what it means."""
+    if isinstance(value, dict):
+        if value.keys() == {"metadata", "value"}:
+            return without_types(variant_reader.read(value["metadata"], value["value"]))
+        return {name: parts_read(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        made = [parts_read(inner) for inner in value]
+        return sorted_pairs(made) if value and isinstance(value[0], tuple) else made
+    return tuple(parts_read(inner) for inner in value) if isinstance(value, tuple) else value
+
+
+def without_types(value: Any) -> Value:
+    if isinstance(value, dict):
+        return {name: without_types(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [without_types(inner) for inner in value]
+    return numbers_exact(value[1]) if isinstance(value, tuple) else value
 
 
 def test_the_page_shows_what_was_seen() -> None:

@@ -19,6 +19,7 @@ from type_matrix import Limit, Section, fill, page_shows, pair_name, pairs
 from type_values import Case, Value
 
 LIMITS = {
+    "variant": Limit("Unsupported type: variant", "Spark 3.5 has no such type, and the table is refused: `Unsupported type: variant`"),
     "time": Limit("Spark does not support time fields",
                   "Spark 3.5 has no such type, and the table is refused: `Spark does not support time fields`"),
     "timestamp_ns": Limit("Cannot convert unsupported type to Spark: timestamp_ns",

@@ -1,7 +1,8 @@
 """What the type matrix sends: for each Iceberg type its rows as JSON text, and the values that a reader must find.
 
 A value is kept in one plain form for all readers, which nothing rounds: integers, days, microseconds and nanoseconds
-as int, floats as their bits, decimals as Decimal, bytes as hex, maps as pairs sorted by key.
+as int, floats as their bits, decimals as Decimal, bytes as hex, maps as pairs sorted by key, variants as from JSON with
+all numbers as Decimal.
 """
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ Sent = tuple[str, Value]  # JSON text, value
 def text(value: str) -> Sent:
     import json
     return json.dumps(value, ensure_ascii=False), value
+
+
+def variant(json: str) -> Sent:
+    from json import loads
+    return json, loads(json, parse_int=Decimal, parse_float=Decimal)
 
 
 def same(value: int | bool) -> Sent:
@@ -92,6 +98,9 @@ CASES = [
     Case("fixed[16]", ('"AAAAAAAAAAAAAAAAAAAAAA=="', "00" * 16), ('"_____________________w"', "ff" * 16),
          ('"AAECAwQFBgcICQoLDA0ODw=="', bytes(range(16)).hex())),
     Case("binary", ('"AA=="', "00"), ('"' + "/" * 24 + '"', "ff" * 18), ('"qrvM3Q=="', "aabbccdd"), ('""', "")),
+    Case("variant", variant(str(-2**63)), variant("9" * 38), variant('{"b":[1,2.50,"x",null,true],"a":{"é":1e300}}'), variant("{}"),
+         more=(variant("[]"), variant('""'), variant('"' + "x" * 64 + '"'), variant("false"), variant("0.1"), variant("-32769"),
+               variant("1e-38"), variant("123456789.5")), versions=(3,), is_key=False),
     Case("unknown", ("null", None), ("null", None), ("null", None), versions=(3,), is_key=False),
 ]
 

@@ -31,7 +31,10 @@ static const char *const column_types[][2] = {
     {"M", "map<string, struct<a: int>>"},
     {"P", "map<long, list<int> required>"},
     {"Q", "map<struct<a: int, b: double>, map<date, boolean>>"},
+    {"V", "variant"},
+    {"W", "map<variant, list<variant required>>"},
     {"rest", "string"},
+    {"more", "variant"},
     {"__ingest_ts", "timestamptz"},
 };
 
@@ -99,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO_ARENA struct arena *arena = arena_create(256 * MIB);
     struct schema schema = make_schema(arena);
     struct decode_settings settings = {.unknown = (enum decode_unknown)(data[0] % 3),
-                                       .capture_column = STR("rest"),
+                                       .capture_column = data[0] % 5 == 0 ? STR("more")
+                                                                          : STR("rest"),
                                        .key_columns = keys,
                                        .key_count = data[0] % 2 == 0 ? 2 : 0};
     struct decoder *decoder = NULL;

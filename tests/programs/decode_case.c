@@ -319,10 +319,22 @@ static void print_scalar(buf *out, const struct column *column, i64 index)
     buf_append_byte(out, '"');
 }
 
+/* Its two parts, as hex. */
+static void print_variant(buf *out, const struct column *column, i64 index)
+{
+    buf_append_byte(out, '[');
+    print_scalar(out, &column->children[0], index);
+    buf_append_byte(out, ',');
+    print_scalar(out, &column->children[1], index);
+    buf_append_byte(out, ']');
+}
+
 static void print_value(buf *out, const struct column *column, i64 index)
 {
     if (column->valid[index] == 0) {
         buf_append(out, STR("null"));
+    } else if (column->field->type.kind == TYPE_VARIANT) {
+        print_variant(out, column, index);
     } else if (column->field->type.kind == TYPE_STRUCT) {
         print_fields(out, column->children, column->child_count, index);
     } else if (type_is_nested(&column->field->type)) {

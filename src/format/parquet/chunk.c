@@ -238,7 +238,7 @@ MUST_USE static err page_write_data(struct chunk *chunk, struct page *page)
 
 static bool chunk_has_statistics(const struct chunk *chunk)
 {
-    return chunk->leaf->width <= CHUNK_STATISTICS_WIDTH_MAX;
+    return leaf_has_bounds(chunk->leaf) && chunk->leaf->width <= CHUNK_STATISTICS_WIDTH_MAX;
 }
 
 /* The first values of the dictionary's entries that the page has, each once. */

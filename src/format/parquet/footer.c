@@ -24,6 +24,8 @@ enum {
     LOGICAL_TIME = 7,
     LOGICAL_TIMESTAMP = 8,
     LOGICAL_UUID = 14,
+    LOGICAL_VARIANT = 16,
+    VARIANT_VERSION = 1,
     UNIT_MICROS = 2,
     UNIT_NANOS = 3,
     CODEC_UNCOMPRESSED = 0,
@@ -107,6 +109,13 @@ static void logical_put_decimal(struct thrift *thrift, const struct type *type)
     thrift_end(thrift);
 }
 
+static void logical_put_variant(struct thrift *thrift)
+{
+    thrift_struct(thrift, LOGICAL_VARIANT);
+    thrift_i8(thrift, 1, VARIANT_VERSION);
+    thrift_end(thrift);
+}
+
 /* The one member of the union LogicalType. */
 static void logical_put_member(struct thrift *thrift, const struct type *type)
 {
@@ -144,6 +153,9 @@ static void logical_put_member(struct thrift *thrift, const struct type *type)
     case TYPE_UUID:
         thrift_empty(thrift, LOGICAL_UUID);
         return;
+    case TYPE_VARIANT:
+        logical_put_variant(thrift);
+        return;
     case TYPE_BOOLEAN:
     case TYPE_INT:
     case TYPE_LONG:
@@ -153,7 +165,6 @@ static void logical_put_member(struct thrift *thrift, const struct type *type)
     case TYPE_BINARY:
     case TYPE_UNKNOWN:
     case TYPE_STRUCT:
-    case TYPE_VARIANT:
     case TYPE_GEOMETRY:
     case TYPE_GEOGRAPHY:
         return;
@@ -174,6 +185,7 @@ static bool type_has_logical(const struct type *type)
     case TYPE_TIMESTAMP_NS:
     case TYPE_TIMESTAMPTZ_NS:
     case TYPE_UUID:
+    case TYPE_VARIANT:
         return true;
     case TYPE_BOOLEAN:
     case TYPE_INT:
@@ -184,7 +196,6 @@ static bool type_has_logical(const struct type *type)
     case TYPE_BINARY:
     case TYPE_UNKNOWN:
     case TYPE_STRUCT:
-    case TYPE_VARIANT:
     case TYPE_GEOMETRY:
     case TYPE_GEOGRAPHY:
         return false;
@@ -205,8 +216,10 @@ static i32 stored_count(const struct field *fields, size_t field_count)
 static void element_put(struct thrift *thrift, const struct field *field)
 {
     const struct type *type = &field->type;
+    size_t part_count = 0;
+    const struct field *parts = type_parts(type, &part_count);
     thrift_begin(thrift);
-    if (!type_is_nested(type)) {
+    if (part_count == 0) {
         thrift_i32(thrift, 1, (i32)leaf_physical_of(type));
         if (leaf_physical_of(type) == LEAF_FIXED) {
             thrift_i32(thrift, 2, (i32)leaf_width_of(type));
@@ -214,13 +227,13 @@ static void element_put(struct thrift *thrift, const struct field *field)
     }
     thrift_i32(thrift, 3, field->required ? REPETITION_REQUIRED : REPETITION_OPTIONAL);
     thrift_binary(thrift, 4, field->name);
-    if (type->kind == TYPE_STRUCT) {
-        thrift_i32(thrift, 5, stored_count(type->fields, type->field_count));
-    } else if (type_is_nested(type)) {
-        thrift_i32(thrift, 5, 1);
+    if (part_count > 0) {
+        thrift_i32(thrift, 5, type_repeats(type) ? 1 : stored_count(parts, part_count));
     }
     converted_put(thrift, type);
-    thrift_i32(thrift, 9, field->id);
+    if (field->id != TYPE_NO_ID) {
+        thrift_i32(thrift, 9, field->id);
+    }
     if (type_has_logical(type)) {
         thrift_struct(thrift, 10);
         logical_put_member(thrift, type);
@@ -249,7 +262,7 @@ static size_t elements_put(struct thrift *thrift, const struct field *fields, si
             continue;
         }
         const struct type *type = &fields[i].type;
-        bool repeats = type_is_nested(type) && type->kind != TYPE_STRUCT;
+        bool repeats = type_repeats(type);
         count += repeats ? 2 : 1;
         if (thrift != NULL) {
             element_put(thrift, &fields[i]);
@@ -257,7 +270,9 @@ static size_t elements_put(struct thrift *thrift, const struct field *fields, si
                 element_put_repeated(thrift, type);
             }
         }
-        count += elements_put(thrift, type->fields, type->field_count);
+        size_t part_count = 0;
+        const struct field *parts = type_parts(type, &part_count);
+        count += elements_put(thrift, parts, part_count);
     }
     return count;
 }
@@ -279,7 +294,7 @@ static void statistics_put(struct thrift *thrift, const struct leaf *leaf,
                            const struct chunk_meta *chunk)
 {
     struct bounds bounds = {0};
-    if (leaf->width <= CHUNK_STATISTICS_WIDTH_MAX) {
+    if (leaf_has_bounds(leaf) && leaf->width <= CHUNK_STATISTICS_WIDTH_MAX) {
         bounds = bounds_for_parquet(leaf, chunk->kept.bounds);
     }
     thrift_struct(thrift, 12);

@@ -157,15 +157,17 @@ MUST_USE static err leaf_walk_field(struct leaf_walk *walk, const struct field *
 
 MUST_USE static err leaf_walk_children(struct leaf_walk *walk, const struct field *field)
 {
-    bool repeats = field->type.kind != TYPE_STRUCT;
+    size_t count = 0;
+    const struct field *parts = type_parts(&field->type, &count);
+    bool repeats = type_repeats(&field->type);
     if (repeats) {
         walk->names[walk->name_count++] = field->type.kind == TYPE_LIST ? STR("list")
                                                                         : STR("key_value");
         walk->definition++;
         walk->repetition++;
     }
-    for (size_t i = 0; i < field->type.field_count; i++) {
-        TRY(leaf_walk_field(walk, &field->type.fields[i], i));
+    for (size_t i = 0; i < count; i++) {
+        TRY(leaf_walk_field(walk, &parts[i], i));
     }
     if (repeats) {
         walk->name_count--;
@@ -178,7 +180,7 @@ MUST_USE static err leaf_walk_children(struct leaf_walk *walk, const struct fiel
 static err leaf_walk_field(struct leaf_walk *walk, const struct field *field, size_t index)
 {
     enum type_kind kind = field->type.kind;
-    if (kind == TYPE_VARIANT || kind == TYPE_GEOMETRY || kind == TYPE_GEOGRAPHY) {
+    if (kind == TYPE_GEOMETRY || kind == TYPE_GEOGRAPHY) {
         return error_set(walk->error, INVALID, ERROR_UNSUPPORTED_COLUMN_TYPE,
                          "column %.*s has a type that cannot be written", STR_ARG(field->name));
     }
@@ -192,7 +194,8 @@ static err leaf_walk_field(struct leaf_walk *walk, const struct field *field, si
     walk->path[walk->depth++] = index;
     walk->names[walk->name_count++] = field->name;
     walk->definition += !field->required;
-    TRY(type_is_nested(&field->type) ? leaf_walk_children(walk, field) : leaf_add(walk, field));
+    bool is_group = type_is_nested(&field->type) || kind == TYPE_VARIANT;
+    TRY(is_group ? leaf_walk_children(walk, field) : leaf_add(walk, field));
     walk->definition -= !field->required;
     walk->name_count--;
     walk->depth--;

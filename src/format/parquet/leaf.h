@@ -1,4 +1,5 @@
-/* leaf: the columns that a Parquet file really has, one for each non-nested field at any depth.
+/* leaf: the columns that a Parquet file really has, one for each non-nested field at any depth,
+ * and two for a variant.
  *
  * Lists and maps get their three levels here (list/element, key_value/key/value), fields of type
  * `unknown` and groups of nothing else are left out. Private to parquet; lives in the writer's
@@ -37,6 +38,11 @@ struct leaf {
 enum leaf_physical leaf_physical_of(const struct type *type);
 /* Bytes of one physical value: of a decimal the fewest that hold its precision. */
 size_t leaf_width_of(const struct type *type);
+/* A variant's two parts have neither an id nor bounds: their order means nothing. */
+static inline bool leaf_has_bounds(const struct leaf *leaf)
+{
+    return leaf->field->id != TYPE_NO_ID;
+}
 /* False for `unknown` and for groups of nothing else. */
 bool leaf_is_stored(const struct field *field);
 

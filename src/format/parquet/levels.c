@@ -112,7 +112,7 @@ MUST_USE static bool levels_build_nested(const struct leaf *leaf, const struct c
         if (step == leaf->depth) {
             break;
         }
-        if (column->field->type.kind != TYPE_STRUCT) {
+        if (type_repeats(&column->field->type)) {
             static const i64 no_offsets[1] = {0};
             const i64 *offsets = column->offsets != NULL ? column->offsets : no_offsets;
             struct slots into = {0};

@@ -222,7 +222,6 @@ err parquet_finish(struct parquet_writer *writer, struct parquet_file_stats *out
     struct parquet_file_stats stats = {
         .rows = writer->rows,
         .columns = arena_array(writer->arena, writer->leaf_count, sizeof(*stats.columns)),
-        .column_count = writer->leaf_count,
         .split_offsets = arena_array(writer->arena, writer->row_group_count, sizeof(i64)),
         .split_count = writer->row_group_count,
     };
@@ -230,7 +229,9 @@ err parquet_finish(struct parquet_writer *writer, struct parquet_file_stats *out
         return error_memory(error);
     }
     for (size_t i = 0; i < writer->leaf_count; i++) {
-        TRY(column_stats_make(writer, i, &stats.columns[i], error));
+        if (writer->leaves[i].field->id != TYPE_NO_ID) {
+            TRY(column_stats_make(writer, i, &stats.columns[stats.column_count++], error));
+        }
     }
     for (size_t i = 0; i < writer->row_group_count; i++) {
         stats.split_offsets[i] = writer->row_groups[i].start;

@@ -69,7 +69,8 @@ struct parquet_column_stats {
 struct parquet_file_stats {
     i64 rows;
     i64 file_bytes;
-    struct parquet_column_stats *columns; /* in schema order, leaves only, `unknown` left out */
+    /* In schema order, leaves only, `unknown` and variants left out. */
+    struct parquet_column_stats *columns;
     size_t column_count;
     i64 *split_offsets; /* start of each row group */
     size_t split_count;

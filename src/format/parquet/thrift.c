@@ -33,8 +33,12 @@ static void put_field(struct thrift *thrift, i32 id, enum thrift_type type)
     i32 *last_id = &thrift->last_id[thrift->depth - 1];
     i32 step = id - *last_id;
     assert(step > 0);
-    assert(step <= THRIFT_STEP_MAX);
-    buf_append_byte(thrift->out, (u8)((u32)step << 4 | (u32)type));
+    if (step <= THRIFT_STEP_MAX) {
+        buf_append_byte(thrift->out, (u8)((u32)step << 4 | (u32)type));
+    } else {
+        buf_append_byte(thrift->out, (u8)type);
+        put_zigzag(thrift->out, id);
+    }
     *last_id = id;
 }
 
@@ -54,6 +58,12 @@ void thrift_end(struct thrift *thrift)
 void thrift_boolean(struct thrift *thrift, i32 id, bool value)
 {
     put_field(thrift, id, value ? THRIFT_TRUE : THRIFT_FALSE);
+}
+
+void thrift_i8(struct thrift *thrift, i32 id, i8 value)
+{
+    put_field(thrift, id, THRIFT_I8);
+    buf_append_byte(thrift->out, (u8)value);
 }
 
 void thrift_i16(struct thrift *thrift, i32 id, i16 value)

@@ -13,6 +13,7 @@ enum { THRIFT_DEPTH_MAX = 12 };
 enum thrift_type {
     THRIFT_TRUE = 1, /* as a list's element type: boolean */
     THRIFT_FALSE = 2,
+    THRIFT_I8 = 3,
     THRIFT_I16 = 4,
     THRIFT_I32 = 5,
     THRIFT_I64 = 6,
@@ -33,6 +34,7 @@ void thrift_begin(struct thrift *thrift);
 void thrift_end(struct thrift *thrift);
 
 void thrift_boolean(struct thrift *thrift, i32 id, bool value);
+void thrift_i8(struct thrift *thrift, i32 id, i8 value);
 void thrift_i16(struct thrift *thrift, i32 id, i16 value);
 void thrift_i32(struct thrift *thrift, i32 id, i32 value);
 void thrift_i64(struct thrift *thrift, i32 id, i64 value);

@@ -18,7 +18,7 @@ static err plan_refuse_type(const struct field *field, str type_text, struct err
 
 static bool plan_type_is_refused(enum type_kind kind)
 {
-    return kind == TYPE_VARIANT || kind == TYPE_GEOMETRY || kind == TYPE_GEOGRAPHY;
+    return kind == TYPE_GEOMETRY || kind == TYPE_GEOGRAPHY;
 }
 
 /* JSON null is no default. */

@@ -40,6 +40,12 @@ bool decode_value_append(struct column *column, const struct decode_scalar *valu
     return false;
 }
 
+/* Whether values are in children: of nested types, and of a variant. */
+static bool value_has_parts(const struct column *column)
+{
+    return type_is_nested(&column->field->type) || column->child_count > 0;
+}
+
 /* The bytes of a scalar that is there. */
 static str value_bytes(const struct column *column, i64 index)
 {
@@ -58,7 +64,7 @@ static str value_bytes(const struct column *column, i64 index)
 /* Where the children's values of a nested value that is there begin, and how many there are. */
 static i64 value_children(const struct column *column, i64 index, i64 *out_first)
 {
-    if (column->field->type.kind == TYPE_STRUCT) {
+    if (!type_repeats(&column->field->type)) {
         *out_first = index;
         return 1;
     }
@@ -87,7 +93,7 @@ bool decode_value_copy(struct column *to, const struct column *from, i64 index)
     if (from->valid[index] == 0) {
         return column_append_null(to);
     }
-    if (type_is_nested(&from->field->type)) {
+    if (value_has_parts(from)) {
         return copy_children(to, from, index);
     }
     str bytes = value_bytes(from, index);
@@ -100,7 +106,7 @@ u64 decode_value_hash(const struct column *column, i64 index)
     if (column->valid[index] == 0) {
         return 1;
     }
-    if (!type_is_nested(&column->field->type)) {
+    if (!value_has_parts(column)) {
         return str_hash(value_bytes(column, index));
     }
     i64 first = 0;
@@ -138,7 +144,7 @@ bool decode_value_equal(const struct column *column, i64 a, i64 b)
     if (column->valid[a] == 0 || column->valid[b] == 0) {
         return column->valid[a] == column->valid[b];
     }
-    if (type_is_nested(&column->field->type)) {
+    if (value_has_parts(column)) {
         return children_equal(column, a, b);
     }
     return str_equal(value_bytes(column, a), value_bytes(column, b));

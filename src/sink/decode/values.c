@@ -244,6 +244,17 @@ static bool append_map(struct decode_row *row, struct decode_plan *plan, struct 
                                              : append_map_of_names(row, plan, column, node);
 }
 
+/* ---- variant ---- */
+
+static bool append_variant(struct decode_row *row, const struct decode_plan *plan,
+                           struct column *column, u32 node)
+{
+    size_t hits = row->hits->count;
+    bool appended = decode_variant_append(row->variant, row->hits, row->tree, plan, column, node);
+    row->bad += row->hits->count > hits ? 1 : 0;
+    return row_goes_on(row, appended);
+}
+
 /* ---- any ---- */
 
 /* A value that is not null. */
@@ -261,6 +272,9 @@ static bool append_value(struct decode_row *row, struct decode_plan *plan, struc
     if (type == TYPE_MAP && (json == JSON_KIND_OBJECT ||
                              (json == JSON_KIND_ARRAY && !decode_plan_has_string_keys(plan)))) {
         return append_map(row, plan, column, node);
+    }
+    if (type == TYPE_VARIANT) {
+        return append_variant(row, plan, column, node);
     }
     return append_scalar(row, plan, column, json, decode_tree_token(row->tree, node),
                          decode_at_node(node));

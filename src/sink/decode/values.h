@@ -6,13 +6,14 @@
 #ifndef LHBOX_SINK_DECODE_VALUES_H
 #define LHBOX_SINK_DECODE_VALUES_H
 
-#include "sink/decode/hits.h"
+#include "sink/decode/variant.h"
 
 /* The row at hand. */
 struct decode_row {
     struct arena *arena; /* of the plan's hash tables */
     struct decode_tree *tree;
     struct decode_hits *hits;
+    struct variant_builder *variant;
     u64 bad; /* values that could not be made */
     bool out_of_memory;
 };

@@ -267,7 +267,7 @@ static void what_the_output_answers_is_passed_on(void **state)
 static void types_that_have_no_form_are_refused(void **state)
 {
     (void)state;
-    struct field inner = {.id = 2, .name = STR_INIT("v"), .type = {.kind = TYPE_VARIANT}};
+    struct field inner = {.id = 2, .name = STR_INIT("g"), .type = {.kind = TYPE_GEOMETRY}};
     const struct field bad[] = {
         {.id = 1, .name = STR_INIT("g"), .type = {.kind = TYPE_GEOMETRY}},
         {.id = 1, .name = STR_INIT("g"), .type = {.kind = TYPE_GEOGRAPHY}},

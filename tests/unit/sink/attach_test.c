@@ -71,15 +71,14 @@ static void version_3_may_be_partitioned_by_time_alone(void **state)
 static void columns_that_rows_cannot_be_decoded_to_are_named(void **state)
 {
     (void)state;
-    assert_int_equal(judged("3", "[" COLUMN(1, "v", "\"variant\"") "]", "[]"),
-                     ERROR_UNSUPPORTED_COLUMN_TYPE);
+    assert_int_equal(judged("3", "[" COLUMN(1, "v", "\"variant\"") "]", "[]"), ERROR_NONE);
     assert_int_equal(judged("3", "[" COLUMN(1, "g", "\"geography\"") "]", "[]"),
                      ERROR_UNSUPPORTED_COLUMN_TYPE);
     assert_int_equal(
         judged("3",
                "[" COLUMN(1, "l",
                           "{\"type\":\"list\",\"element-id\":2,\"element-required\":false,"
-                          "\"element\":\"variant\"}") "]",
+                          "\"element\":\"geometry\"}") "]",
                "[]"),
         ERROR_UNSUPPORTED_COLUMN_TYPE);
 }
@@ -121,13 +120,14 @@ static void the_arrival_column_must_be_a_timestamptz(void **state)
                      ERROR_RESERVED_COLUMN_CONFLICT);
 }
 
-static void unknown_fields_go_to_an_optional_string_column_only(void **state)
+static void unknown_fields_go_to_an_optional_string_or_variant_column_only(void **state)
 {
     (void)state;
     struct field fields[] = {
         {.id = 1, .name = STR_INIT("rest"), .type = {.kind = TYPE_STRING}},
         {.id = 2, .name = STR_INIT("must"), .required = true, .type = {.kind = TYPE_STRING}},
         {.id = 3, .name = STR_INIT("x"), .type = {.kind = TYPE_LONG}},
+        {.id = 4, .name = STR_INIT("any"), .type = {.kind = TYPE_VARIANT}},
     };
     const struct schema schema = {
         .root = {.kind = TYPE_STRUCT, .fields = fields, .field_count = ARRAY_COUNT(fields)}};
@@ -140,6 +140,8 @@ static void unknown_fields_go_to_an_optional_string_column_only(void **state)
     assert_int_equal(attach_parse_unknown(STR("capture:rest"), &schema, &settings, &error), OK);
     assert_int_equal(settings.unknown, DECODE_UNKNOWN_CAPTURE);
     assert_true(str_equal(settings.capture_column, STR("rest")));
+    assert_int_equal(attach_parse_unknown(STR("capture:any"), &schema, &settings, &error), OK);
+    assert_true(str_equal(settings.capture_column, STR("any")));
     const char *const refused[] = {"capture:must", "capture:x", "capture:none",
                                    "capture:",     "drop",      ""};
     for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
@@ -231,7 +233,7 @@ int main(void)
         cmocka_unit_test(columns_that_rows_cannot_be_decoded_to_are_named),
         cmocka_unit_test(what_holds_only_unknown_is_refused),
         cmocka_unit_test(the_arrival_column_must_be_a_timestamptz),
-        cmocka_unit_test(unknown_fields_go_to_an_optional_string_column_only),
+        cmocka_unit_test(unknown_fields_go_to_an_optional_string_or_variant_column_only),
         cmocka_unit_test(warnings_name_engines_that_cannot_open_the_table),
         cmocka_unit_test(the_docs_hint_is_the_command_that_adds_what_is_missing),
         cmocka_unit_test(the_docs_hint_of_a_wide_table_is_short_and_safe_to_paste),

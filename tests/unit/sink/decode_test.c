@@ -260,7 +260,8 @@ static void columns_that_no_sink_writes_are_refused(void **state)
         struct column_text column;
         enum error_code code;
     } refused[] = {
-        {{"v", "variant", NULL}, ERROR_UNSUPPORTED_COLUMN_TYPE},
+        {{"g", "geography", NULL}, ERROR_UNSUPPORTED_COLUMN_TYPE},
+        {{"v", "variant", "1"}, ERROR_UNSUPPORTED_COLUMN_TYPE},
         {{"g", "list<struct<a: geometry>>", NULL}, ERROR_UNSUPPORTED_COLUMN_TYPE},
         {{"__ingest_ts", "timestamp", NULL}, ERROR_RESERVED_COLUMN_CONFLICT},
         {{"d", "int", "\"x\""}, ERROR_UNSUPPORTED_COLUMN_TYPE},

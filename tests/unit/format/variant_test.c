@@ -1,0 +1,145 @@
+#include "format/variant.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct arena *arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    arena = arena_create(4 * (size_t)MIB);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_destroy(arena);
+    return 0;
+}
+
+static void assert_bytes(str got, const char *bytes, size_t size)
+{
+    assert_int_equal(got.size, size);
+    assert_memory_equal(got.data, bytes, size);
+}
+
+static void an_object_lists_its_members_by_name_and_its_values_as_they_came(void **state)
+{
+    (void)state;
+    struct variant_builder builder;
+    assert_true(variant_builder_init(&builder, arena));
+    variant_begin(&builder);
+    variant_object(&builder);
+    variant_name(&builder, STR("b"));
+    variant_integer(&builder, 300);
+    variant_name(&builder, STR("a"));
+    variant_array(&builder);
+    variant_string(&builder, STR("b"));
+    variant_null(&builder);
+    variant_end(&builder);
+    variant_end(&builder);
+    str metadata;
+    str value;
+    assert_true(variant_finish(&builder, &metadata, &value));
+    assert_bytes(metadata,
+                 "\x01\x02\x00\x01\x02"
+                 "ba",
+                 7);
+    assert_bytes(value,
+                 "\x02\x02\x01\x00\x03\x00\x0b" /* two members: a at 3, b at 0, 11 bytes */
+                 "\x10\x2c\x01"                 /* int16 300 */
+                 "\x03\x02\x00\x02\x03\x05"
+                 "b\x00",
+                 18);
+}
+
+static void a_builder_starts_anew_with_each_value(void **state)
+{
+    (void)state;
+    struct variant_builder builder;
+    assert_true(variant_builder_init(&builder, arena));
+    for (i64 round = 0; round < 3; round++) {
+        str metadata;
+        str value;
+        variant_begin(&builder);
+        variant_object(&builder);
+        for (i64 i = 0; i < 100; i++) {
+            variant_name(&builder, str_format(arena, "n%03lld", (long long)i));
+            variant_boolean(&builder, true);
+        }
+        variant_end(&builder);
+        assert_true(variant_finish(&builder, &metadata, &value));
+        assert_int_equal(metadata.size, 1 + 2 + 101 * 2 + 400); /* offsets to 400: two bytes */
+        assert_int_equal((u8)metadata.data[0], 0x51);           /* sorted, two bytes */
+        assert_int_equal(value.size, 2 + 100 + 101 + 100);
+        variant_begin(&builder);
+        variant_double(&builder, 0.5);
+        assert_true(variant_finish(&builder, &metadata, &value));
+        assert_bytes(metadata, "\x11\x00\x00", 3);
+        assert_bytes(value, "\x1c\x00\x00\x00\x00\x00\x00\xe0\x3f", 9);
+    }
+}
+
+static void decimals_take_the_room_of_their_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        i64 unscaled;
+        u8 header;
+        size_t size;
+    } wanted[] = {
+        {999999999, 8 << 2, 6},
+        {-1000000000, 9 << 2, 10},
+        {999999999999999999, 9 << 2, 10},
+        {-1000000000000000000, 10 << 2, 18},
+    };
+    struct variant_builder builder;
+    assert_true(variant_builder_init(&builder, arena));
+    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+        str metadata;
+        str value;
+        variant_begin(&builder);
+        variant_decimal(&builder, wanted[i].unscaled, 38);
+        assert_true(variant_finish(&builder, &metadata, &value));
+        assert_int_equal(value.size, wanted[i].size);
+        assert_int_equal((u8)value.data[0], wanted[i].header);
+        assert_int_equal((u8)value.data[1], 38);
+    }
+}
+
+static void a_value_past_the_arenas_limit_is_told(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *small = arena_create(64 * (size_t)KIB);
+    struct variant_builder builder;
+    assert_true(variant_builder_init(&builder, small));
+    variant_begin(&builder);
+    variant_array(&builder);
+    for (i64 i = 0; i < 100000; i++) {
+        variant_object(&builder);
+        variant_name(&builder, STR("x"));
+        variant_integer(&builder, i);
+        variant_end(&builder);
+    }
+    variant_end(&builder);
+    str metadata = {0};
+    str value = {0};
+    assert_false(variant_finish(&builder, &metadata, &value));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_object_lists_its_members_by_name_and_its_values_as_they_came),
+        cmocka_unit_test(a_builder_starts_anew_with_each_value),
+        cmocka_unit_test(decimals_take_the_room_of_their_digits),
+        cmocka_unit_test(a_value_past_the_arenas_limit_is_told),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
