@@ -1,5 +1,6 @@
 #include "server/backup.h"
 
+#include "base/assert.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/log.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SUMS_BYTES_MAX = 1024 * MIB, COPY_BYTES_MAX = 256 * MIB, HINT_TRIES = 5, SINKS_PAGE = 100 };
+enum { SUMS_BYTES_MAX = 1024 * MIB, COPY_BYTES_MAX = 256 * MIB, SINKS_PAGE = 100 };
 
 #define HINT "version-hint.text"
 
@@ -290,6 +291,35 @@ MUST_USE static err finish(struct backup *backup, str ledger, struct error *erro
     return file_write_durable(sums, buf_str(&backup->sums), 0600, error);
 }
 
+/* Rolls go on, and leave a few old metadata files to each table: what the copied ledger or a copied
+ * hint names would be gone before it is copied. */
+static size_t pause_trims(const struct backup *backup)
+{
+    const struct warehouse *all[WAREHOUSES_MAX];
+    size_t count = warehouse_list(backup->service->warehouses, STR(""), all, WAREHOUSES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        struct catalog_local *local = catalog_local_of(&all[i]->catalog);
+        if (local != NULL) {
+            catalog_local_pause_trims(local);
+        }
+    }
+    return count;
+}
+
+/* Of the first `count` warehouses: others were made since. */
+static void resume_trims(const struct backup *backup, size_t count)
+{
+    const struct warehouse *all[WAREHOUSES_MAX];
+    size_t there = warehouse_list(backup->service->warehouses, STR(""), all, WAREHOUSES_MAX);
+    assert(there >= count);
+    for (size_t i = 0; i < count; i++) {
+        struct catalog_local *local = catalog_local_of(&all[i]->catalog);
+        if (local != NULL) {
+            catalog_local_resume_trims(local);
+        }
+    }
+}
+
 MUST_USE static err make(struct backup *backup, struct error *error)
 {
     str ledger = below(backup, backup->to, "lhbox.db.part");
@@ -298,7 +328,9 @@ MUST_USE static err make(struct backup *backup, struct error *error)
     }
     TRY(check_target(backup, error));
     TRY(roller_pause_deletes(backup->service->roller, error));
+    size_t paused = pause_trims(backup);
     err copied = copy_all(backup, ledger, error);
+    resume_trims(backup, paused);
     roller_resume_deletes(backup->service->roller);
     TRY(copied);
     TRY(look_at_copy(backup, ledger, error));

@@ -24,7 +24,7 @@ enum verify_what {
 
 enum verify_depth {
     VERIFY_SIZES, /* data files: they exist, with their size */
-    VERIFY_ROWS,  /* they are read too: their footers count the rows that the manifest counts */
+    VERIFY_ROWS,  /* they are read too, to the last byte: Parquet begins, and a footer ends them */
 };
 
 struct verify_env {

@@ -221,6 +221,21 @@ void catalog_point(struct catalog_local *local, const json_t *document, str uri)
     CRASH_POINT(catalog_after_hint);
 }
 
+/* One that is being removed as trims are paused is older than what the catalog then points to. */
+static void trim(struct catalog_local *local, const struct metadata *before,
+                 const struct metadata *after)
+{
+    (void)pthread_mutex_lock(&local->shared->trim_lock);
+    bool paused = local->shared->trim_arena != NULL;
+    if (paused) {
+        metadata_file_trim(local->locations, before, after, &local->shared->trims);
+    }
+    (void)pthread_mutex_unlock(&local->shared->trim_lock);
+    if (!paused) {
+        metadata_file_trim(local->locations, before, after, NULL);
+    }
+}
+
 /* Takes the document out of *metadata. */
 static void change_done(struct catalog_change *change, struct metadata **metadata, str location)
 {
@@ -279,7 +294,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
         metadata_cache_put(&local->shared->cache, step->written, step->after);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
-            metadata_file_trim(local->locations, step->base, step->after);
+            trim(local, step->base, step->after);
         }
         change_done(step->change, &step->after, step->written);
     }

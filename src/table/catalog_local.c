@@ -11,7 +11,7 @@
 #include "table/document.h"
 #include "table/metadata_file.h"
 
-enum { PLACE_PART_BYTES_MAX = 48, PLACE_SUFFIX_SIZE = 12 };
+enum { PLACE_PART_BYTES_MAX = 48, PLACE_SUFFIX_SIZE = 12, TRIMS_BYTES_MAX = 16 * MIB };
 
 u64 catalog_lock_key(struct table_name name)
 {
@@ -397,6 +397,8 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
     atomic_init(&shared->hints_behind, false);
     catalog_lock_open(&shared->lock);
     metadata_cache_open(&shared->cache);
+    int made = pthread_mutex_init(&shared->trim_lock, NULL);
+    assert(made == 0);
     *out_catalog = (struct catalog){.ops = &LOCAL_OPS, .self = local};
     return OK;
 }
@@ -405,9 +407,41 @@ void catalog_local_close(struct catalog *catalog)
 {
     struct catalog_local *local = catalog_local_of(catalog);
     assert(local != NULL);
+    assert(local->shared->trim_arena == NULL);
+    (void)pthread_mutex_destroy(&local->shared->trim_lock);
     metadata_cache_close(&local->shared->cache);
     catalog_lock_close(&local->shared->lock);
     *catalog = (struct catalog){0};
+}
+
+void catalog_local_pause_trims(struct catalog_local *local)
+{
+    struct arena *arena = arena_create(2 * (size_t)TRIMS_BYTES_MAX);
+    (void)pthread_mutex_lock(&local->shared->trim_lock);
+    assert(local->shared->trim_arena == NULL);
+    local->shared->trim_arena = arena;
+    local->shared->trims = buf_create(arena, 4 * KIB, TRIMS_BYTES_MAX);
+    (void)pthread_mutex_unlock(&local->shared->trim_lock);
+}
+
+void catalog_local_resume_trims(struct catalog_local *local)
+{
+    AUTO_ARENA struct arena *scratch = arena_create(MIB);
+    (void)pthread_mutex_lock(&local->shared->trim_lock);
+    struct arena *arena = local->shared->trim_arena;
+    str rest = buf_str(&local->shared->trims);
+    local->shared->trim_arena = NULL;
+    (void)pthread_mutex_unlock(&local->shared->trim_lock);
+    str uri = {0};
+    while (str_next(&rest, '\n', &uri)) {
+        struct error error = {0};
+        err removed = uri.size == 0 ? OK : location_remove(local->locations, scratch, uri, &error);
+        if (removed != OK) {
+            log_error("metadata_trim_failed", removed, &error, uri);
+        }
+        arena_reset(scratch);
+    }
+    arena_destroy(arena);
 }
 
 struct catalog_local *catalog_local_of(const struct catalog *catalog)

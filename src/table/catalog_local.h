@@ -89,6 +89,11 @@ MUST_USE err catalog_local_drop(struct catalog_local *local, struct table_name n
 MUST_USE err catalog_local_unregister(struct catalog_local *local, struct arena *arena,
                                       struct table_name name, struct table *out_table,
                                       struct error *error);
+/* Until catalog_local_resume_trims old metadata files stay: whoever copies the tables' files finds
+ * those that pointers and hints name. One pause at a time. */
+void catalog_local_pause_trims(struct catalog_local *local);
+/* They go now. */
+void catalog_local_resume_trims(struct catalog_local *local);
 
 /* ---- namespaces ---- */
 

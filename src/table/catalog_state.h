@@ -5,6 +5,7 @@
 #ifndef LHBOX_TABLE_CATALOG_STATE_H
 #define LHBOX_TABLE_CATALOG_STATE_H
 
+#include "base/buf.h"
 #include "table/catalog_lock.h"
 #include "table/catalog_rows.h"
 #include "table/metadata_cache.h"
@@ -15,6 +16,9 @@
 struct catalog_shared {
     struct catalog_lock lock;
     atomic_bool hints_behind; /* one could not be written after its swap */
+    pthread_mutex_t trim_lock;
+    struct arena *trim_arena; /* under the lock; NULL: trims are not paused */
+    buf trims;                /* old metadata files that go afterwards, a line each */
     struct metadata_cache cache;
 };
 

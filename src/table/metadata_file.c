@@ -296,7 +296,7 @@ static bool is_own_file(struct arena *arena, const struct metadata *metadata, st
 }
 
 void metadata_file_trim(const struct location_set *locations, const struct metadata *before,
-                        const struct metadata *after)
+                        const struct metadata *after, buf *kept)
 {
     AUTO_ARENA struct arena *scratch = arena_create(16 * MIB);
     str *trimmed = NULL;
@@ -304,7 +304,13 @@ void metadata_file_trim(const struct location_set *locations, const struct metad
     struct error error = {0};
     err result = metadata_trimmed(scratch, before, after, &trimmed, &count, &error);
     for (size_t i = 0; i < count && result == OK; i++) {
-        if (is_own_file(scratch, after, trimmed[i])) {
+        if (!is_own_file(scratch, after, trimmed[i])) {
+            continue;
+        }
+        if (kept != NULL) {
+            buf_append(kept, trimmed[i]);
+            buf_append_byte(kept, '\n');
+        } else {
             result = location_remove(locations, scratch, trimmed[i], &error);
         }
     }

@@ -9,6 +9,7 @@
 #ifndef LHBOX_TABLE_METADATA_FILE_H
 #define LHBOX_TABLE_METADATA_FILE_H
 
+#include "base/buf.h"
 #include "table/location.h"
 #include "table/metadata.h"
 
@@ -30,9 +31,10 @@ MUST_USE err metadata_file_check(const struct location_set *locations, const jso
 MUST_USE err metadata_file_point(const struct location_set *locations, const json_t *document,
                                  str uri, struct error *error);
 /* Removes the files that `after` no longer logs, as far as they are the table's own. What cannot be
- * removed is logged. */
+ * removed is logged. `kept` not NULL: their URIs are appended to it, a line each, and nothing is
+ * removed. */
 void metadata_file_trim(const struct location_set *locations, const struct metadata *before,
-                        const struct metadata *after);
+                        const struct metadata *after, buf *kept);
 /* Makes `metadata` and `data` below a local table's location: engines expect them. */
 MUST_USE err metadata_file_make_directories(const struct location_set *locations, str location,
                                             struct error *error);

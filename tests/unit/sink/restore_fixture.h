@@ -118,6 +118,26 @@ static inline bool has_batch(struct roll_fixture *f, const char *batch_id)
     return ledger_find_batch(&f->db, f->arena, f->sink_id, str_from(batch_id), &batch, NULL) == OK;
 }
 
+/* The table's owner keeps the present snapshot alone. */
+static inline void expire_to_one(struct roll_fixture *f)
+{
+    struct table table = load_table(f);
+    const json_t *snapshots = json_object_get(metadata_json(table.metadata), "snapshots");
+    json_t *ids = json_array();
+    for (size_t i = 0; i + 1 < json_array_size(snapshots); i++) {
+        json_array_append(ids, json_object_get(json_array_get(snapshots, i), "snapshot-id"));
+    }
+    json_t *request = json_pack("{s:[], s:[{s:s, s:o}]}", "requirements", "updates", "action",
+                                "remove-snapshots", "snapshot-ids", ids);
+    struct table after = {0};
+    table_close(&table);
+    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
+    assert_int_equal(json_array_size(json_object_get(metadata_json(after.metadata), "snapshots")),
+                     1);
+    json_decref(request);
+    table_close(&after);
+}
+
 /* ---- SQL of the test's own ---- */
 
 struct asking {

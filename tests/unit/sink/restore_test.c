@@ -179,19 +179,7 @@ static void rejected_rows_are_counted_by_their_file(void **state)
 static void expire(struct roll_fixture *f)
 {
     foreign_append(f);
-    struct table table = load_table(f);
-    const json_t *snapshots = json_object_get(metadata_json(table.metadata), "snapshots");
-    json_t *ids = json_array();
-    for (size_t i = 0; i + 1 < json_array_size(snapshots); i++) {
-        json_array_append(ids, json_object_get(json_array_get(snapshots, i), "snapshot-id"));
-    }
-    json_t *request = json_pack("{s:[], s:[{s:s, s:o}]}", "requirements", "updates", "action",
-                                "remove-snapshots", "snapshot-ids", ids);
-    struct table after = {0};
-    table_close(&table);
-    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
-    json_decref(request);
-    table_close(&after);
+    expire_to_one(f);
 }
 
 static void expired_snapshots_change_nothing(void **state)

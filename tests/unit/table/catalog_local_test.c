@@ -174,6 +174,16 @@ static void gzip_of_another_writer_is_read_and_damage_is_seen(void **state)
                      CORRUPT);
 }
 
+static void change_times(struct fixture *f, int times)
+{
+    for (int i = 0; i < times; i++) {
+        char text[120];
+        snprintf(text, sizeof(text),
+                 "{'updates':[{'action':'set-properties','updates':{'a':'%d'}}]}", i);
+        must(f, commit(f, "t", text));
+    }
+}
+
 static void trimmed_metadata_files_are_removed(void **state)
 {
     struct fixture *f = *state;
@@ -182,15 +192,19 @@ static void trimmed_metadata_files_are_removed(void **state)
                    "{'updates':[{'action':'set-properties','updates':{"
                    "'write.metadata.delete-after-commit.enabled':'true',"
                    "'write.metadata.previous-versions-max':'3'}}]}"));
-    for (int i = 0; i < 8; i++) {
-        char text[120];
-        snprintf(text, sizeof(text),
-                 "{'updates':[{'action':'set-properties','updates':{'a':'%d'}}]}", i);
-        must(f, commit(f, "t", text));
-    }
+    change_times(f, 8);
     assert_int_equal(count_files(f, ".metadata.json"), 4);
     AUTO_TABLE struct table after = load(f, "t");
     assert_true(str_find(after.metadata_location, STR("/00009-")) > 0);
+    /* While somebody copies, they stay. */
+    catalog_local_pause_trims(f->local);
+    change_times(f, 8);
+    assert_int_equal(count_files(f, ".metadata.json"), 12);
+    assert_true(exists(path_of(f, after.metadata_location)));
+    catalog_local_resume_trims(f->local);
+    assert_int_equal(count_files(f, ".metadata.json"), 4);
+    change_times(f, 1);
+    assert_int_equal(count_files(f, ".metadata.json"), 4);
 }
 
 static void lost_metadata_file_is_told_and_the_name_can_be_freed(void **state)
