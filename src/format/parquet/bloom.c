@@ -18,7 +18,7 @@ static size_t bloom_size(i64 count, double fpp, i64 bytes_max)
 {
     assert(fpp > 0);
     assert(fpp < 1);
-    double bits = -8.0 * (double)count / log(1 - pow(fpp, 1.0 / BLOOM_WORDS));
+    double bits = -8.0 * (double)count / log(1 - pow(fpp, 1.0 / (double)BLOOM_WORDS));
     double wanted = bits / 8;
     size_t limit = (size_t)num_min_i64(bytes_max, BLOOM_BYTES_MAX);
     size_t size = BLOOM_BLOCK_BYTES;

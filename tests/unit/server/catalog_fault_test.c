@@ -23,7 +23,7 @@ static void expect(enum catalog_kind kind, err result, enum error_code code, int
     assert_string_equal(found.type, type);
 }
 
-/* Clients delete their data files after a 4xx: all that is surely not committed gets one. */
+/* R10: clients delete their data files after a 4xx: all that is surely not committed gets one. */
 static void commit_that_surely_failed_is_a_4xx(void **state)
 {
     (void)state;
@@ -47,6 +47,20 @@ static void commit_that_may_have_happened_is_a_5xx(void **state)
                                            "Failed to open");
         assert_int_equal(found.status, 500);
         assert_string_equal(found.type, "CommitStateUnknownException");
+    }
+}
+
+/* R11: clients of some versions delete their files after a 503, whatever became of the commit. */
+static void no_commit_is_answered_by_a_503(void **state)
+{
+    (void)state;
+    for (int code = 0; code < ERROR_CODE_COUNT; code++) {
+        for (int result = INVALID; result <= CANCELLED; result++) {
+            struct catalog_fault found = fault(CATALOG_COMMIT, (err)result, (enum error_code)code,
+                                               "x");
+            assert_int_not_equal(found.status, 503);
+            assert_true(found.status >= 400 && found.status <= 500);
+        }
     }
 }
 
@@ -81,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commit_that_surely_failed_is_a_4xx),
         cmocka_unit_test(commit_that_may_have_happened_is_a_5xx),
+        cmocka_unit_test(no_commit_is_answered_by_a_503),
         cmocka_unit_test(registered_file_that_is_no_metadata_is_the_callers_fault),
         cmocka_unit_test(other_routes_say_busy_by_503),
         cmocka_unit_test(lost_metadata_file_is_not_found),

@@ -1,0 +1,174 @@
+"""Cases of clients' past bugs that no other file shows; R<number>: tests/conformance/README.md lists them all."""
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from typing import Any
+
+import pytest
+
+from server import Server
+from test_catalog_rest import SCHEMA, append, base, fresh, local_path, make_space, make_table, set_property
+from test_catalog_views import make_view
+
+
+@pytest.fixture(scope="module")
+def space(server: Server) -> str:
+    return make_space(server, fresh("cases"))
+
+
+@pytest.fixture(scope="module")
+def rolled(server: Server, space: str) -> dict[str, Any]:
+    """The metadata of a table after two rolls."""
+    name = fresh()
+    server.make_table(f"{space}.{name}", {"x": "long"})
+    sink = server.make_sink(f"{space}.{name}", fresh())
+    for i in range(2):
+        assert server.send(sink, f"k{i}", [{"x": i}, {"x": i}]).status == 202
+        server.roll(sink)
+    return server.call("GET", f"{base(server)}/namespaces/{space}/tables/{name}").json["metadata"]
+
+
+def test_07_snapshot_without_operation_is_read_and_never_written(server: Server, space: str, rolled: dict[str, Any]) -> None:
+    """R7: old metadata has such snapshots; what we write, or take from others, always names it."""
+    assert all(snapshot["summary"]["operation"] == "append" for snapshot in rolled["snapshots"])
+    name = fresh()
+    made = make_table(server, space, name)
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    request = append(made, 5, None, 1)
+    del request["updates"][0]["snapshot"]["summary"]["operation"]
+    assert server.call("POST", path, request).status == 400
+    answer = server.call("POST", path, append(made, 5, None, 1)).json
+    old = answer["metadata"]
+    del old["snapshots"][0]["summary"]
+    file = local_path(answer["metadata-location"]).with_name("old.metadata.json")
+    file.write_text(json.dumps(old))
+    again = server.call("POST", f"{base(server)}/namespaces/{space}/register",
+                        {"name": fresh(), "metadata-location": f"file://{file}"})
+    assert again.status == 200 and "summary" not in again.json["metadata"]["snapshots"][0]
+
+
+def test_08_summaries_have_the_totals(rolled: dict[str, Any]) -> None:
+    """R8: Redshift reads no table without them."""
+    totals = [{key: int(value) for key, value in snapshot["summary"].items() if key.startswith(("added-", "total-"))}
+              for snapshot in rolled["snapshots"] if snapshot["summary"].get("added-records") == "2"]
+    assert len(totals) == 2
+    for i, summary in enumerate(totals, 1):
+        assert summary["added-data-files"] == 1 and summary["added-files-size"] > 0
+        assert summary["total-records"] == 2 * i and summary["total-data-files"] == i and summary["total-files-size"] > 0
+        assert (summary["total-delete-files"], summary["total-position-deletes"], summary["total-equality-deletes"]) == (0, 0, 0)
+
+
+def test_20_no_header_comes_twice(server: Server, space: str) -> None:
+    """R20: a header that is repeated is signed, or read, wrongly."""
+    name = fresh()
+    make_table(server, space, name)
+    for method, path in (("GET", "/iceberg/v1/config"), ("GET", f"{base(server)}/namespaces/{space}/tables/{name}"),
+                         ("HEAD", f"{base(server)}/namespaces/{space}"), ("GET", f"{base(server)}/namespaces/none"),
+                         ("PUT", f"{base(server)}/namespaces")):
+        connection = http.client.HTTPConnection(*server.address)
+        connection.request(method, path, None, {"Authorization": f"Bearer {server.dev['api_key']}"})
+        response = connection.getresponse()
+        names = [header.lower() for header, _ in response.getheaders()]
+        response.read()
+        connection.close()
+        assert len(names) == len(set(names)), names
+
+
+def test_40_snapshot_ids_of_ours_are_exact_in_a_double(server: Server, space: str, rolled: dict[str, Any]) -> None:
+    """R40: readers in JavaScript; ids of others keep all of 63 bits."""
+    assert all(0 < snapshot["snapshot-id"] < 2**53 for snapshot in rolled["snapshots"])
+    name = fresh()
+    made = make_table(server, space, name)
+    answer = server.call("POST", f"{base(server)}/namespaces/{space}/tables/{name}", append(made, 2**63 - 1, None, 1))
+    assert answer.json["metadata"]["current-snapshot-id"] == 2**63 - 1
+    assert f'"current-snapshot-id":{2**63 - 1}'.encode() in answer.body
+
+
+def test_44_a_table_that_was_made_is_there_for_everybody(server: Server) -> None:
+    """R44: created, then "does not exist" on the write; with upper case, and in a namespace called default."""
+    default = "default" if server.call("HEAD", f"{base(server)}/namespaces/default").status == 204 else make_space(server, "default")
+    name = f"Upper{fresh()}"
+    make_table(server, default, name)
+    path = f"{base(server)}/namespaces/{default}/tables/{name}"
+    assert server.call("HEAD", path).status == 204
+    assert server.call("POST", path, set_property("a", "1")).status == 200
+    assert server.call("HEAD", path.replace("Upper", "upper")).status == 404
+
+
+def test_49_version_2_unless_asked(server: Server, space: str) -> None:
+    """R49: readers refuse version 3 by policy."""
+    assert make_table(server, space, fresh())["metadata"]["format-version"] == 2
+    for version in (1, 2, 3):
+        made = make_table(server, space, fresh(), properties={"format-version": str(version)})
+        assert made["metadata"]["format-version"] == version and "format-version" not in made["metadata"]["properties"]
+
+
+def test_51_what_we_make_ourselves_lies_one_level_deep(server: Server) -> None:
+    """R51: engines that know no nested namespaces."""
+    warehouse, namespace, _ = server.dev["demo"]["table"].split(".")
+    listed = server.call("GET", f"{base(server)}/namespaces").json["namespaces"]
+    assert warehouse == server.dev["warehouse"] and [namespace] in listed
+
+
+def test_54_places_have_plain_letters_whatever_the_name(server: Server, space: str) -> None:
+    """R54: names that a store or another catalog would refuse."""
+    for name in ("Ünï çödé", "a/b", "q'\"", "100%"):
+        for made in (make_table(server, space, name), make_view(server, space, f"{name} view")):
+            end = made["metadata"]["location"].split(f"/{space}/", 1)[1]
+            assert re.fullmatch(r"[A-Za-z0-9_.-]+", end) and not end.startswith("."), end
+
+
+def test_staged_table_of_version_1_keeps_what_its_readers_want(server: Server, space: str) -> None:
+    """Version 1 has its schema and spec a second time; an upgrade ends that."""
+    name = fresh()
+    make_table(server, space, name, properties={"format-version": "1"})
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    wider = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 3, "name": "n", "required": False, "type": "int"}]}
+    shown = server.call("POST", path, {"updates": [{"action": "add-schema", "schema": wider},
+                                                   {"action": "set-current-schema", "schema-id": -1}]}).json["metadata"]
+    assert [field["name"] for field in shown["schema"]["fields"]] == ["id", "text", "n"] and shown["partition-spec"] == []
+    after = server.call("POST", path, {"updates": [{"action": "upgrade-format-version", "format-version": 2}]}).json["metadata"]
+    assert "schema" not in after and "partition-spec" not in after and after["format-version"] == 2
+
+
+def test_unregister_keeps_the_files_and_tells_where_they_are(server: Server, space: str) -> None:
+    name = fresh()
+    made = make_table(server, space, name)
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    answer = server.call("POST", f"{path}/unregister", {})
+    assert (answer.status, answer.json) == (200, made)
+    assert server.call("HEAD", path).status == 404 and local_path(made["metadata-location"]).exists()
+    assert server.call("POST", f"{path}/unregister", {}).status == 404
+    body = {"name": name, "metadata-location": made["metadata-location"]}
+    assert server.call("POST", f"{base(server)}/namespaces/{space}/register", body).json == made
+
+
+def test_local_tables_need_no_credentials(server: Server, space: str) -> None:
+    name = fresh()
+    make_table(server, space, name)
+    path = f"{base(server)}/namespaces/{space}/tables/{name}/credentials"
+    assert server.call("GET", path).json == {"storage-credentials": []}
+    assert server.call("GET", path.replace(name, "none")).status == 404
+
+
+def test_every_list_is_paged(server: Server) -> None:
+    top = make_space(server, fresh())
+    for i in range(5):
+        make_space(server, top, f"s{i}")
+        make_table(server, top, f"t{i}")
+        make_view(server, top, f"v{i}")
+
+    def all_of(path: str, member: str) -> list[Any]:
+        found, token = [], ""
+        while True:
+            answer = server.call("GET", f"{base(server)}/{path}pageSize=2&pageToken={token}").json
+            assert len(answer[member]) <= 2
+            found += answer[member]
+            token = answer.get("next-page-token")
+            if token is None:
+                return found
+    assert all_of(f"namespaces?parent={top}&", "namespaces") == [[top, f"s{i}"] for i in range(5)]
+    assert [i["name"] for i in all_of(f"namespaces/{top}/tables?", "identifiers")] == [f"t{i}" for i in range(5)]
+    assert [i["name"] for i in all_of(f"namespaces/{top}/views?", "identifiers")] == [f"v{i}" for i in range(5)]
