@@ -38,6 +38,7 @@ static str block_pyiceberg(struct arena *arena, const struct connect_subject *su
                       STR_ARG(load), STR_ARG(subject->table));
 }
 
+/* Without its cache a session sees what a sink commits; with it, not before 30 s without a query. */
 static str block_spark(struct arena *arena, const struct connect_subject *subject)
 {
     str wh = subject->warehouse;
@@ -50,9 +51,10 @@ static str block_spark(struct arena *arena, const struct connect_subject *subjec
         "  --conf spark.sql.catalog.%.*s.type=rest \\\n"
         "  --conf spark.sql.catalog.%.*s.uri=%.*s/iceberg \\\n"
         "  --conf spark.sql.catalog.%.*s.warehouse=%.*s \\\n"
-        "  --conf spark.sql.catalog.%.*s.token='%.*s'\n",
+        "  --conf spark.sql.catalog.%.*s.token='%.*s' \\\n"
+        "  --conf spark.sql.catalog.%.*s.cache-enabled=false\n",
         STR_ARG(wh), STR_ARG(wh), STR_ARG(wh), STR_ARG(subject->url), STR_ARG(wh), STR_ARG(wh),
-        STR_ARG(wh), STR_ARG(subject->api_key));
+        STR_ARG(wh), STR_ARG(subject->api_key), STR_ARG(wh));
 }
 
 static str block_trino(struct arena *arena, const struct connect_subject *subject)

@@ -147,3 +147,12 @@ def test_metadata_tables(server: Server, lake: Any) -> None:
     operations = {row[0] for row in rows(lake, "SELECT operation FROM demo.spark_seen.snapshots")}
     assert operations == {"append"}
     assert len(rows(lake, "SELECT * FROM demo.spark_seen.history")) == len(rows(lake, "SELECT * FROM demo.spark_seen.snapshots"))
+
+
+def test_a_session_sees_what_the_sink_commits(server: Server, lake: Any) -> None:
+    with rolling(server, "spark_fresh") as load:
+        seen = 0
+        for _ in range(3):
+            load.rolled()
+            before, seen = seen, rows(lake, "SELECT count(*) FROM spark_fresh")[0][0]
+            assert seen > before
