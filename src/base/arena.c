@@ -45,10 +45,12 @@ struct arena {
     size_t bytes;          /* of all chunks, heads included */
     size_t bytes_max;
     size_t chunk_size; /* of the next ordinary chunk, head included */
+    bool refused;      /* an allocation, since the last reset */
 };
 
 static _Thread_local i64 growth_count;
 static _Thread_local i64 growth_fails_at;
+static _Thread_local bool growth_is_each; /* allocation */
 
 static char *chunk_payload(struct chunk *chunk)
 {
@@ -113,7 +115,14 @@ void arena_fail_growth_at(i64 n)
 {
     assert(n >= 0);
     growth_fails_at = n;
+    growth_is_each = false;
     growth_count = 0;
+}
+
+void arena_fail_allocation_at(i64 n)
+{
+    arena_fail_growth_at(n);
+    growth_is_each = true;
 }
 
 i64 arena_growths(void)
@@ -150,7 +159,7 @@ static bool arena_add_chunk(struct arena *arena, size_t need)
     if (least > left) {
         return false;
     }
-    size_t total = least > arena->chunk_size ? least : arena->chunk_size;
+    size_t total = least > arena->chunk_size || growth_is_each ? least : arena->chunk_size;
     total = total < left ? total : left;
 
     struct chunk *chunk = malloc(total);
@@ -191,13 +200,13 @@ static bool arena_advance(struct arena *arena, size_t need)
 static void *arena_take(struct arena *arena, size_t size)
 {
     size_t footprint = 0;
-    if (!arena_footprint(size, &footprint)) {
-        return NULL;
+    bool fits = arena_footprint(size, &footprint);
+    if (fits && (arena->current == NULL || arena->current->size - arena->used < footprint)) {
+        fits = arena_advance(arena, footprint);
     }
-    if (arena->current == NULL || arena->current->size - arena->used < footprint) {
-        if (!arena_advance(arena, footprint)) {
-            return NULL;
-        }
+    if (!fits) {
+        arena->refused = true;
+        return NULL;
     }
     char *bytes = chunk_payload(arena->current) + arena->used;
     arena->used += footprint;
@@ -283,6 +292,12 @@ void arena_reset_to(struct arena *arena, struct arena_mark mark)
 void arena_reset(struct arena *arena)
 {
     arena_reset_to(arena, (struct arena_mark){.chunk = NULL, .used = 0});
+    arena->refused = false;
+}
+
+bool arena_refused(const struct arena *arena)
+{
+    return arena->refused;
 }
 
 size_t arena_bytes(const struct arena *arena)

@@ -31,13 +31,19 @@ void arena_reset(struct arena *arena);
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_reset_to(struct arena *arena, struct arena_mark mark);
 size_t arena_bytes(const struct arena *arena); /* of all chunks */
+/* Whether an allocation met the limit since creation or the last arena_reset. A reader of bytes
+ * that may be damaged asks it before it calls them so. */
+bool arena_refused(const struct arena *arena);
 
 /* For the whole process, before its threads: large chunks go back to the system when freed. */
 void arena_return_blocks(void);
 
-/* Test builds: the n-th growth from now (1 = the next) fails as if at the limit; 0 turns it off.
+/* For tests: the n-th growth from now (1 = the next) fails as if at the limit; 0 turns it off.
  * Counts over all arenas of the thread. */
 void arena_fail_growth_at(i64 n);
+/* The same, and until it is turned off by arena_fail_growth_at a chunk holds one allocation, so
+ * that each is a growth, but for those in chunks that were there before. */
+void arena_fail_allocation_at(i64 n);
 /* Growths of this thread since the last arena_fail_growth_at. */
 i64 arena_growths(void);
 

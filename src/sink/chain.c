@@ -10,8 +10,12 @@ enum { CHAIN_SCRATCH_MIB_MAX = 256, CHAIN_PAGE = 500, CHAIN_FORMAT = 1 };
 
 /* ---- one plan object ---- */
 
-static err damaged(struct error *error, const char *what)
+/* Or there was no memory for reading it. */
+static err damaged(const struct arena *arena, struct error *error, const char *what)
 {
+    if (arena_refused(arena)) {
+        return error_memory(error);
+    }
     return error_set(error, CORRUPT, ERROR_INTERNAL, "a plan object's %s is damaged", what);
 }
 
@@ -77,7 +81,7 @@ static err parse_batch(struct arena *arena, const json_t *entry, struct ledger_b
            base64_of(arena, body, batch.body_hash, sizeof(batch.body_hash)) &&
            received.data != NULL && time_parse(received, &batch.received_at);
     if (!good) {
-        return damaged(error, "batch");
+        return damaged(arena, error, "batch");
     }
     *out_batch = batch;
     return OK;
@@ -101,7 +105,7 @@ static err parse_document(struct arena *arena, const json_t *document, struct ch
     if (plan.installation.data == NULL || plan.sink_id.data == NULL || plan.id.data == NULL ||
         plan.prev.data == NULL || !json_is_array(batches) || !number_of(document, "n", &plan.n) ||
         !number_of(document, "config_version", &plan.config_version)) {
-        return damaged(error, "head");
+        return damaged(arena, error, "head");
     }
     plan.batches = arena_array(arena, plan.count, sizeof(*plan.batches));
     if (plan.batches == NULL) {
@@ -118,7 +122,7 @@ err chain_parse(struct arena *arena, str bytes, struct chain_plan *out_plan, str
 {
     json_t *document = json_loadb(bytes.data, bytes.size, 0, NULL);
     if (document == NULL) {
-        return damaged(error, "text");
+        return damaged(arena, error, "text");
     }
     err parsed = parse_document(arena, document, out_plan, error);
     json_decref(document);
@@ -137,7 +141,7 @@ err chain_read(const struct store *store, struct arena *arena, str sink_id, i64 
     TRY(store_get(store, arena, key, &object, error));
     TRY(chain_parse(arena, object.body, &plan, error));
     if (!str_equal(plan.sink_id, sink_id) || plan.n != n || !str_equal(plan.id, id)) {
-        return damaged(error, "name");
+        return damaged(arena, error, "name");
     }
     plan.written_at = object.modified_at;
     *out_plan = plan;
@@ -213,7 +217,7 @@ static err visit_chain(const struct store *store, str sink_id, i64 n, str id, ch
         }
         TRY(each(context, &plan, error));
         if (!id_uid_parse(plan.prev, &prev)) {
-            return damaged(error, "prev");
+            return damaged(arena, error, "prev");
         }
         memcpy(next, prev.text, sizeof(next));
     }

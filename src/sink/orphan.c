@@ -6,6 +6,7 @@
 enum {
     ORPHAN_OBJECT_MIB_MAX = 1024,
     ORPHAN_SEGMENTS_MAX = 256,
+    HASH_TEXT_MAX = 64,
 };
 
 /* ---- names and metadata ---- */
@@ -36,25 +37,26 @@ static bool next_number(str *rest, i64 *out_number)
     return str_next(rest, ',', &part) && str_to_i64(part, out_number) && *out_number >= 0;
 }
 
-static bool next_hash(struct arena *arena, str *rest, u8 *out, size_t size)
+static bool next_hash(buf *scratch, str *rest, u8 *out, size_t size)
 {
     str part = {0};
-    buf bytes = buf_create(arena, size, 64);
-    if (!str_next(rest, ',', &part) || !base64_decode(&bytes, part) || bytes.size != size) {
+    buf_truncate(scratch, 0);
+    if (!str_next(rest, ',', &part) || part.size > HASH_TEXT_MAX || !base64_decode(scratch, part) ||
+        scratch->size != size) {
         return false;
     }
-    memcpy(out, bytes.data, size);
+    memcpy(out, scratch->data, size);
     return true;
 }
 
 /* id, offset, bytes, rows, refused, both hashes (decisions 46). */
-static bool parse_entry(struct arena *arena, str entry, struct ledger_segment *segment)
+static bool parse_entry(buf *scratch, str entry, struct ledger_segment *segment)
 {
     return str_next(&entry, ',', &segment->batch_id) && segment->batch_id.size > 0 &&
            next_number(&entry, &segment->offset) && next_number(&entry, &segment->bytes) &&
            next_number(&entry, &segment->rows) && next_number(&entry, &segment->refused) &&
-           next_hash(arena, &entry, segment->sha256.bytes, sizeof(segment->sha256.bytes)) &&
-           next_hash(arena, &entry, segment->body_hash, sizeof(segment->body_hash)) &&
+           next_hash(scratch, &entry, segment->sha256.bytes, sizeof(segment->sha256.bytes)) &&
+           next_hash(scratch, &entry, segment->body_hash, sizeof(segment->body_hash)) &&
            segment->offset + segment->bytes >= segment->offset;
 }
 
@@ -63,7 +65,9 @@ err orphan_parse_object(struct arena *arena, const struct store_object *object,
                         size_t *out_count, struct error *error)
 {
     struct ledger_segment *segments = arena_array(arena, ORPHAN_SEGMENTS_MAX, sizeof(*segments));
-    if (segments == NULL) {
+    /* It never grows: what cannot be decoded in it is no hash, and no lack of memory. */
+    buf scratch = buf_create(arena, HASH_TEXT_MAX, HASH_TEXT_MAX);
+    if (segments == NULL || !buf_ok(&scratch)) {
         return error_memory(error);
     }
     instant received_at = 0;
@@ -79,7 +83,7 @@ err orphan_parse_object(struct arena *arena, const struct store_object *object,
                                            .uid = *uid,
                                            .received_at = received_at,
                                            .modified_at = object->modified_at};
-        good = good && parse_entry(arena, entry, segment) &&
+        good = good && parse_entry(&scratch, entry, segment) &&
                segment->offset + segment->bytes <= object->size;
         count++;
     }

@@ -165,6 +165,9 @@ static err read_one(const struct store *store, struct arena *arena, str installa
     json_t *document = json_loadb(object.body.data, object.body.size, 0, NULL);
     bool good = parse_document(arena, document, installation_id, out_sink, out_state);
     json_decref(document);
+    if (!good && arena_refused(arena)) {
+        return error_memory(error);
+    }
     if (!good) {
         return error_set(error, CORRUPT, ERROR_INTERNAL,
                          "%.*s is no settings object of this installation", STR_ARG(key));

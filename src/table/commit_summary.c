@@ -90,6 +90,9 @@ MUST_USE static err summary_count_partitions(struct arena *arena, const struct a
                                              size_t fields, i64 *out_count, struct error *error)
 {
     struct map *tuples = map_create(arena, append->file_count);
+    if (tuples == NULL) {
+        return error_memory(error);
+    }
     for (size_t i = 0; i < append->file_count; i++) {
         const struct partition_value *values = append->files[i].partition;
         buf tuple = buf_create(arena, 2 * fields + 1, SUMMARY_TUPLE_BYTES_MAX);
@@ -98,8 +101,7 @@ MUST_USE static err summary_count_partitions(struct arena *arena, const struct a
             avro_put_long(&tuple, values[j].is_null ? 0 : values[j].number);
         }
         bool is_new = false;
-        if (tuples == NULL || !buf_ok(&tuple) ||
-            map_put(tuples, buf_str(&tuple), &is_new) == NULL) {
+        if (!buf_ok(&tuple) || map_put(tuples, buf_str(&tuple), &is_new) == NULL) {
             return error_memory(error);
         }
     }

@@ -177,6 +177,26 @@ static void nth_growth_fails_as_at_the_limit(void **state)
     assert_non_null(arena_alloc(arena, 50000));
 }
 
+static void armed_for_allocations_each_is_a_growth(void **state)
+{
+    (void)state;
+    arena_fail_allocation_at(3);
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    assert_non_null(arena_alloc(arena, 1));
+    assert_non_null(arena_alloc(arena, 1));
+    assert_false(arena_refused(arena));
+    assert_null(arena_alloc(arena, 1));
+    assert_true(arena_refused(arena));
+    assert_int_equal(arena_growths(), 3);
+    arena_fail_growth_at(0);
+    assert_non_null(arena_alloc(arena, 1));
+    assert_non_null(arena_alloc(arena, 1));
+    assert_int_equal(arena_growths(), 1);
+    assert_true(arena_refused(arena));
+    arena_reset(arena);
+    assert_false(arena_refused(arena));
+}
+
 static void destroying_nothing_is_allowed(void **state)
 {
     (void)state;
@@ -201,6 +221,7 @@ int main(void)
         cmocka_unit_test(growing_past_the_limit_keeps_the_old_bytes),
         cmocka_unit_test(reset_to_a_mark_keeps_what_is_older),
         cmocka_unit_test(nth_growth_fails_as_at_the_limit),
+        cmocka_unit_test(armed_for_allocations_each_is_a_growth),
         cmocka_unit_test(destroying_nothing_is_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ static void a_raise_may_end_anywhere(void **state)
         must(f, incarnation_read(&node.incarnation, &reading, &f->error));
         door_arm(f, at % 2 == 0 ? DOOR_DIES_AFTER : DOOR_DIES_BEFORE, (at + 1) / 2);
         err raised = incarnation_raise(&node.incarnation, NULL);
-        more = f->dead || raised != OK;
+        more = f->doors.dead || raised != OK;
         door_heal(f);
         enum incarnation_reading after = read_now(f);
         assert_true(after == INCARNATION_FINE || after == INCARNATION_BEHIND);

@@ -17,28 +17,20 @@
 /* By how much files seem older than the test's clock. */
 static i64 files_age_us;
 
-static inline err aged_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
-                            struct store_list *out_list, struct error *error)
+static inline void aged_listed(void *context, struct store_list *list)
 {
-    struct roll_fixture *f = self;
-    if (door_way(f) == DOOR_STOP) {
-        return door_stopped(error);
+    const struct roll_fixture *f = context;
+    for (size_t i = 0; i < list->count; i++) {
+        list->objects[i].modified_at = f->now - files_age_us;
     }
-    TRY(store_list(&f->store, arena, prefix, after, limit < 3 ? limit : 3, out_list, error));
-    for (size_t i = 0; i < out_list->count; i++) {
-        out_list->objects[i].modified_at = f->now - files_age_us;
-    }
-    return OK;
 }
-
-static const struct store_ops AGED_STORE = {
-    .put = door_put, .get = door_get, .head = door_head, .remove = door_remove, .list = aged_list};
 
 static inline struct roll_fixture *aged_fixture(void)
 {
     struct roll_fixture *f = fixture_open();
-    f->warehouse.files = (struct store){&AGED_STORE, f, 1, false};
-    f->door_place.store = f->warehouse.files;
+    f->guarded_files.page = 3;
+    f->guarded_files.listed = aged_listed;
+    f->guarded_tables = f->guarded_files;
     files_age_us = 0;
     return f;
 }

@@ -675,7 +675,7 @@ static void a_recover_may_end_anywhere(void **state)
             make_history(f);
             door_arm(f, faults[i], at);
             err recovered = restore_sink(&f->env, f->arena, f->sink_id, &report, NULL);
-            more = f->calls >= at;
+            more = f->doors.calls >= at;
             assert_true(more || recovered == OK);
             door_heal(f);
             f->now += 60 * TIME_SECOND_US;

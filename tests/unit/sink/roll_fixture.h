@@ -6,12 +6,7 @@
 #ifndef LHBOX_TESTS_ROLL_FIXTURE_H
 #define LHBOX_TESTS_ROLL_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "doors.h"
 
 #include "sink/batch.h"
 #include "sink/plan.h"
@@ -21,16 +16,6 @@
 #include "table/catalog_local.h"
 #include "table/commit.h"
 #include "table/manifest.h"
-
-/* What befalls the call numbered `at`, counted from arming. */
-enum door_fault {
-    DOOR_SOUND,
-    DOOR_FAILS,       /* nothing happens, and it says so */
-    DOOR_LOSES,       /* it happens; the answer is UNKNOWN */
-    DOOR_DIES_BEFORE, /* the process dies: nothing happens, then or later */
-    DOOR_DIES_AFTER,  /* it happens, then the process dies */
-    DOOR_LIES_409,    /* a commit happens and is answered CONFLICT; other calls are sound */
-};
 
 struct roll_fixture {
     struct arena *arena;
@@ -43,17 +28,15 @@ struct roll_fixture {
     struct location_set sound_places;
     struct catalog catalog; /* behind the door */
     /* the doors */
+    struct doors doors;
+    struct door_db guarded_db;
+    struct door_store guarded_files;
+    struct door_store guarded_tables;
     struct location door_place;
     struct db door_db;
     struct warehouse warehouse;
     struct roll_env env;
-    enum door_fault fault;
-    i64 fault_at;
-    i64 calls;
-    bool dead;
-    /* done before the call numbered `meddle_at`, counted like `at` */
     void (*meddle)(struct roll_fixture *fixture);
-    i64 meddle_at;
     /* asked before each commit passes the door; may change the table under the roll */
     void (*before_commit)(struct roll_fixture *fixture);
     i64 commits;
@@ -66,144 +49,22 @@ struct roll_fixture {
 
 /* ---- the doors ---- */
 
-enum door_way { DOOR_PASS, DOOR_STOP, DOOR_PASS_UNTOLD, DOOR_PASS_409 };
-
-static inline enum door_way door_way(struct roll_fixture *f)
+/* Files are 6 days old, those named old- 8 days. */
+static inline void door_listed(void *context, struct store_list *list)
 {
-    f->calls++;
-    if (f->dead) {
-        return DOOR_STOP;
-    }
-    if (f->meddle != NULL && f->calls == f->meddle_at) {
-        f->meddle(f);
-        return DOOR_PASS;
-    }
-    if (f->fault == DOOR_SOUND || f->calls != f->fault_at) {
-        return DOOR_PASS;
-    }
-    switch (f->fault) {
-    case DOOR_SOUND:
-        return DOOR_PASS;
-    case DOOR_FAILS:
-        return DOOR_STOP;
-    case DOOR_LOSES:
-        return DOOR_PASS_UNTOLD;
-    case DOOR_DIES_BEFORE:
-        f->dead = true;
-        return DOOR_STOP;
-    case DOOR_DIES_AFTER:
-        f->dead = true;
-        return DOOR_PASS_UNTOLD;
-    case DOOR_LIES_409:
-        return DOOR_PASS_409;
-    }
-    return DOOR_PASS;
-}
-
-static inline err door_stopped(struct error *error)
-{
-    return error_set(error, IO, ERROR_UNAVAILABLE, "the test's door is shut");
-}
-
-static inline err door_untold(enum door_way way, err result, struct error *error)
-{
-    if (way != DOOR_PASS_UNTOLD || result != OK) {
-        return result;
-    }
-    return error_set(error, UNKNOWN, ERROR_UNAVAILABLE, "the answer is lost");
-}
-
-static inline err door_transact(void *self, db_body body, void *context, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP) {
-        return door_stopped(error);
-    }
-    return door_untold(way, db_transact(&f->db, body, context, error), error);
-}
-
-static inline err door_read(void *self, db_body body, void *context, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP || way == DOOR_PASS_UNTOLD) {
-        return door_stopped(error);
-    }
-    return db_read(&f->db, body, context, error);
-}
-
-static const struct db_ops DOOR_DB = {.transact = door_transact, .read = door_read};
-
-static inline err door_put(void *self, str key, const str *pieces, size_t count,
-                           const struct store_meta *meta, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP) {
-        return door_stopped(error);
-    }
-    return door_untold(way, store_put_pieces(&f->store, key, pieces, count, meta, error), error);
-}
-
-static inline err door_get(void *self, struct arena *arena, str key,
-                           struct store_object *out_object, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP || way == DOOR_PASS_UNTOLD) {
-        return door_stopped(error);
-    }
-    return store_get(&f->store, arena, key, out_object, error);
-}
-
-static inline err door_head(void *self, struct arena *arena, str key,
-                            struct store_object *out_object, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP || way == DOOR_PASS_UNTOLD) {
-        return door_stopped(error);
-    }
-    return store_head(&f->store, arena, key, out_object, error);
-}
-
-static inline err door_remove(void *self, str key, struct error *error)
-{
-    struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP) {
-        return door_stopped(error);
-    }
-    return door_untold(way, store_remove(&f->store, key, error), error);
-}
-
-/* Pages of 7; files are 6 days old, those named old- 8 days. */
-static inline err door_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
-                            struct store_list *out_list, struct error *error)
-{
-    struct roll_fixture *f = self;
-    if (door_way(f) == DOOR_STOP) {
-        return door_stopped(error);
-    }
-    TRY(store_list(&f->store, arena, prefix, after, limit < 7 ? limit : 7, out_list, error));
-    for (size_t i = 0; i < out_list->count; i++) {
-        struct store_object *object = &out_list->objects[i];
+    const struct roll_fixture *f = context;
+    for (size_t i = 0; i < list->count; i++) {
+        struct store_object *object = &list->objects[i];
         bool old = str_find(object->key, STR("/old-")) >= 0;
         object->modified_at = f->now - (old ? 8 : 6) * TIME_DAY_US;
     }
-    return OK;
 }
-
-static const struct store_ops DOOR_STORE = {
-    .put = door_put, .get = door_get, .head = door_head, .remove = door_remove, .list = door_list};
 
 static inline err door_load(void *self, struct arena *arena, struct table_name name,
                             struct table *out_table, struct error *error)
 {
     struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP || way == DOOR_PASS_UNTOLD) {
+    if (door_stops_read(&f->doors)) {
         return door_stopped(error);
     }
     return catalog_load(&f->catalog, arena, name, out_table, error);
@@ -213,7 +74,7 @@ static inline err door_commit(void *self, struct arena *arena, struct table_name
                               const json_t *request, struct table *out_after, struct error *error)
 {
     struct roll_fixture *f = self;
-    if (f->before_commit != NULL && !f->dead) {
+    if (f->before_commit != NULL && !f->doors.dead) {
         f->before_commit(f);
     }
     f->commits++;
@@ -222,7 +83,7 @@ static inline err door_commit(void *self, struct arena *arena, struct table_name
         f->kept = json_deep_copy(request);
         return error_set(error, UNKNOWN, ERROR_UNAVAILABLE, "under way for long");
     }
-    enum door_way way = door_way(f);
+    enum door_way way = door_way(&f->doors);
     if (way == DOOR_STOP) {
         return door_stopped(error);
     }
@@ -245,8 +106,7 @@ static inline err door_find(void *self, struct arena *arena, str uuid, struct ta
                             struct error *error)
 {
     struct roll_fixture *f = self;
-    enum door_way way = door_way(f);
-    if (way == DOOR_STOP || way == DOOR_PASS_UNTOLD) {
+    if (door_stops_read(&f->doors)) {
         return door_stopped(error);
     }
     return catalog_find_by_uuid(&f->catalog, arena, uuid, out_name, error);
@@ -258,18 +118,19 @@ static const struct catalog_ops DOOR_CATALOG = {
 /* The next `at`-th call meets the fault. */
 static inline void door_arm(struct roll_fixture *f, enum door_fault fault, i64 at)
 {
-    f->fault = fault;
-    f->fault_at = at;
-    f->calls = 0;
-    f->dead = false;
+    doors_arm(&f->doors, fault, at);
 }
 
 static inline void door_heal(struct roll_fixture *f)
 {
-    f->fault = DOOR_SOUND;
-    f->dead = false;
+    doors_heal(&f->doors);
     f->before_commit = NULL;
-    f->meddle = NULL;
+}
+
+static inline void door_meddles(void *context)
+{
+    struct roll_fixture *f = context;
+    f->meddle(f);
 }
 
 /* Somebody else does something before the `at`-th call from now. */
@@ -278,7 +139,9 @@ static inline void door_meddle(struct roll_fixture *f, void (*meddle)(struct rol
 {
     door_arm(f, DOOR_SOUND, 0);
     f->meddle = meddle;
-    f->meddle_at = at;
+    f->doors.meddle = door_meddles;
+    f->doors.meddle_context = f;
+    f->doors.meddle_at = at;
 }
 
 /* The process dies with its commit: before it is sent, or after it has landed. */
@@ -431,12 +294,15 @@ static inline void make_sink(struct roll_fixture *f)
 
 static inline void open_doors(struct roll_fixture *f)
 {
-    f->door_db = (struct db){&DOOR_DB, f};
-    f->door_place = (struct location){f->place.prefix, {&DOOR_STORE, f, 1, false}};
+    f->guarded_db = (struct door_db){&f->doors, f->db};
+    f->guarded_files = (struct door_store){&f->doors, f->store, 7, door_listed, f};
+    f->guarded_tables = f->guarded_files;
+    f->door_db = door_db_open(&f->guarded_db);
+    f->door_place = (struct location){f->place.prefix, door_store_open(&f->guarded_tables)};
     f->warehouse = (struct warehouse){
         .name = STR("garden"),
         .project = STR("prj"),
-        .files = {&DOOR_STORE, f, 1, false},
+        .files = door_store_open(&f->guarded_files),
         .catalog = {&DOOR_CATALOG, f},
         .locations = {&f->door_place, 1},
         .tables_uri = f->place.prefix,
@@ -645,7 +511,7 @@ static inline enum roll_end roll_tick(struct roll_fixture *f)
     enum roll_end end = ROLL_LATER;
     struct error told = {0};
     err rolled = roll_sink(&f->env, f->sink_id, STR("asked"), &end, &told);
-    if (rolled != OK && f->fault == DOOR_SOUND) {
+    if (rolled != OK && f->doors.fault == DOOR_SOUND) {
         f->error = told;
     }
     f->now += 10 * TIME_SECOND_US;

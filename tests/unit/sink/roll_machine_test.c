@@ -28,7 +28,7 @@ static void attempt(struct roll_fixture *f, void (*death)(struct roll_fixture *)
     scene_second(f);
     f->before_commit = death;
     roll_tick(f);
-    assert_true(f->dead);
+    assert_true(f->doors.dead);
     door_heal(f);
     f->now += 60 * TIME_SECOND_US;
 }
@@ -77,7 +77,7 @@ static void scene_voiding(struct roll_fixture *f)
     scene_attempted_patched(f);
     f->before_commit = die_before_the_commit; /* the fence's */
     roll_tick(f);
-    assert_true(f->dead);
+    assert_true(f->doors.dead);
     door_heal(f);
     f->now += 60 * TIME_SECOND_US;
 }
@@ -200,7 +200,7 @@ static void fault_at_every_call(const struct scene *scene, enum door_fault fault
         scene->make(f);
         door_arm(f, fault, at);
         roll_tick(f);
-        reached = f->calls >= at;
+        reached = f->doors.calls >= at;
         assert_at_rest(f, scene->name, at);
         fixture_close(f);
     }
@@ -262,7 +262,7 @@ static void before_every_call(const struct scene *scene, void (*meddle)(struct r
         scene->make(f);
         door_meddle(f, meddle, at);
         roll_tick(f);
-        reached = f->calls >= at;
+        reached = f->doors.calls >= at;
         assert_at_rest(f, scene->name, at);
         fixture_close(f);
     }
@@ -311,7 +311,7 @@ static void a_table_may_be_dropped_anywhere(void **state)
             scenes[i].make(f);
             door_meddle(f, other_drops, at);
             roll_tick(f);
-            reached = f->calls >= at;
+            reached = f->doors.calls >= at;
             door_heal(f);
             f->now += 60 * TIME_SECOND_US;
             roll_out(f);

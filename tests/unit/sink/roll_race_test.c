@@ -303,7 +303,7 @@ static str keep_text(struct roll_fixture *f, str text)
 static err late_put(void *self, str key, const str *pieces, size_t count,
                     const struct store_meta *meta, struct error *error)
 {
-    struct roll_fixture *f = self;
+    struct roll_fixture *f = ((struct door_store *)self)->context;
     if (late.key.data != NULL || str_find(key, STR("/rejects/")) < 0) {
         return door_put(self, key, pieces, count, meta, error);
     }
@@ -326,7 +326,7 @@ static const struct store_ops LATE_STORE = {
 static str roll_past_a_late_verdict(struct roll_fixture *f, const char *body)
 {
     late.key = (str){NULL, 0};
-    f->warehouse.files = (struct store){&LATE_STORE, f, 1, true};
+    f->warehouse.files = (struct store){&LATE_STORE, &f->guarded_files, 1, true};
     send_batch(f, "a", body);
     roll_tick(f);
     assert_non_null(late.key.data);

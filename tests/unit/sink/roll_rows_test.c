@@ -128,7 +128,7 @@ static void a_partitioned_roll_killed_anywhere_loses_nothing(void **state)
         send_batch(f, "b", "{\"x\":\"no\"}\n{\"x\":1}");
         door_arm(f, at % 2 == 0 ? DOOR_DIES_AFTER : DOOR_DIES_BEFORE, at);
         roll_tick(f);
-        reached = f->dead;
+        reached = f->doors.dead;
         door_heal(f);
         roll_out(f);
         assert_int_equal(table_rows(f), 4);
@@ -285,7 +285,7 @@ static void recovery_settles_what_was_left_and_nothing_else(void **state)
         send_batch(f, "a", "{\"x\":1}");
         door_arm(f, DOOR_DIES_AFTER, at);
         roll_tick(f);
-        reached = f->dead;
+        reached = f->doors.dead;
         door_heal(f);
         f->now += 60 * TIME_SECOND_US;
         bool live = look_sink(f).has_live_plan;

@@ -191,7 +191,7 @@ static void a_verdict_that_was_not_written_is_made_up_for(void **state)
         send_batch(f, "bad", "{\"x\":\"no\"}");
         door_arm(f, DOOR_DIES_BEFORE, at);
         roll_tick(f);
-        reached = f->dead;
+        reached = f->doors.dead;
         door_heal(f);
         i64 deleted = 0;
         struct ledger_plan *undoomed = NULL;
@@ -224,7 +224,7 @@ static void rejects_of_an_earlier_schema_go(void **state)
         send_batch(f, "k1", "{\"x\":1}\n{\"x\":3000000000}");
         door_arm(f, DOOR_DIES_AFTER, at);
         roll_tick(f);
-        reached = f->dead;
+        reached = f->doors.dead;
         door_heal(f);
         if (count_objects(f, "rejects/") == 1 && table_rows(f) == 0) {
             /* decoded as int, and then killed before anything was committed */
@@ -286,7 +286,7 @@ static i64 count_calls(void)
     send_three(f);
     door_arm(f, DOOR_SOUND, 0);
     assert_int_equal(roll_tick(f), ROLL_ENDED);
-    i64 calls = f->calls;
+    i64 calls = f->doors.calls;
     fixture_close(f);
     return calls;
 }

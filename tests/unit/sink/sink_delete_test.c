@@ -104,12 +104,12 @@ static void delete_with_fault(enum door_fault fault, void (*death)(struct roll_f
         send_batch(f, "b", "{\"x\":2}");
         f->before_commit = death;
         roll_tick(f);
-        assert_true(f->dead);
+        assert_true(f->doors.dead);
         door_heal(f);
         i64 discarded = 0;
         door_arm(f, fault, at);
         err first = sink_delete(&f->env, f->sink_id, &discarded, NULL);
-        bool reached = f->calls >= at;
+        bool reached = f->doors.calls >= at;
         door_heal(f);
         if (first != OK && look_sink(f).state != SINK_DELETED) {
             f->now += 60 * TIME_SECOND_US;

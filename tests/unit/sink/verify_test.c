@@ -174,7 +174,7 @@ static void what_cannot_be_read_is_trouble_and_no_damage(void **state)
     must(f, recover_verdicts(&f->env, STR(""), &f->error));
     door_arm(f, DOOR_SOUND, 0);
     assert_sound(f);
-    i64 calls = f->calls;
+    i64 calls = f->doors.calls;
     assert_true(calls > 20);
     for (i64 at = 1; at <= calls; at++) {
         struct verify_report report = {0};
