@@ -38,7 +38,7 @@ static str block_pyiceberg(struct arena *arena, const struct connect_subject *su
                       STR_ARG(load), STR_ARG(subject->table));
 }
 
-/* Without its cache a session sees what a sink commits; with it, not before 30 s without a query. */
+/* Without its cache a session sees what a sink commits; with it, not before 30 s of no query. */
 static str block_spark(struct arena *arena, const struct connect_subject *subject)
 {
     str wh = subject->warehouse;
