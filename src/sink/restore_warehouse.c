@@ -61,6 +61,8 @@ static err restore_settings(const struct roll_env *env, struct arena *arena, str
         /* Its creation never ended, or nothing is known but its objects: a person decides. */
         return remove_unmade(env, sink_id, error);
     }
+    /* The project may have been lost with the ledger, and made again. */
+    sink.project = env->warehouse->project;
     if (read == OK && sink.state != SINK_DELETED) {
         read = restore_table(env, &sink, &told);
     }

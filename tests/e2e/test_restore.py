@@ -182,6 +182,48 @@ def test_a_table_and_a_sink_that_the_copy_lacks_are_made_again(garden: Garden) -
     assert server.send(sink, "c", [{"id": "c-0", "n": 1}]).status == 202  # its key is good as before
 
 
+def make_project(server: Server, name: str) -> None:
+    """Later calls are made with its key."""
+    secret = (server.data / "keys" / "bootstrap").read_text().strip()
+    made = server.call("POST", "/v1/projects", {"name": name}, secret)
+    assert made.status == 201, made
+    server.dev["api_key"] = made.json["api_key"]
+
+
+def test_a_warehouse_and_a_project_that_the_copy_lacks_come_back_by_hand(garden: Garden) -> None:
+    """The files are there; once the warehouse is made again under its name, recover finds its tables and sinks in them."""
+    server = garden.server
+    before = garden.copy_ledger()
+    make_project(server, "young")
+    assert server.call("POST", "/v1/warehouses", {"name": "later"}).status == 201
+    table = {"table": "later.demo.late", "columns": [{"name": "id", "type": "string"}, {"name": "n", "type": "long"}]}
+    assert server.call("POST", "/v1/tables", table).status == 201
+    made = server.call("POST", "/v1/sinks", {"name": "late_in", "table": "demo.late", "warehouse": "later", "roll_seconds": 3600})
+    assert made.status == 201, made
+    sink = made.json
+    assert server.send(sink, "rolled", [{"id": "a", "n": 1}, {"id": "b", "n": 2}]).status == 202
+    server.roll(sink)
+    assert server.send(sink, "waits", [{"id": "c", "n": 3}]).status == 202
+    server.kill()
+    garden.put_back(before)
+    server.start()
+    make_project(server, "young")
+    young = server.dev["api_key"]
+    assert server.call("GET", f"/v1/sinks/{sink['id']}").status == 404
+    assert server.call("POST", "/v1/warehouses", {"name": "later"}).status == 201
+    assert server.terminate() == 0
+    code, report = garden.recover()
+    assert code == 0 and [told["end"] for told in report["sinks"] if told["name"] == "late_in"] == ["recovered"], report
+    server.start()
+    server.dev["api_key"] = young
+    server.roll(sink)
+    assert server.books(sink)["committed"] == 3
+    again = server.send(sink, "waits", [{"id": "c", "n": 3}])
+    assert again.status == 202 and again.json["duplicate"] is True, again
+    server.dev["warehouse"] = "later"
+    assert garden.in_table("demo.late") == Counter("abc")
+
+
 def test_a_deleted_sink_stays_deleted(garden: Garden) -> None:
     server = garden.server
     garden.send("first")
