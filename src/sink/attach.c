@@ -1,6 +1,7 @@
 #include "sink/attach.h"
 
 #include "base/assert.h"
+#include "table/write.h"
 
 /* ---- column types ---- */
 
@@ -157,14 +158,14 @@ err attach_check_locations(struct arena *arena, const struct warehouse *warehous
 {
     const str places[] = {
         metadata_location(metadata),
-        metadata_property(metadata, "write.data.path"),
-        metadata_property(metadata, "write.metadata.path"),
+        write_folder(arena, metadata, "write.data.path", "data"),
+        write_folder(arena, metadata, "write.metadata.path", "metadata"),
     };
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
-        if (places[i].data == NULL) {
-            continue;
-        }
         str inside = str_format(arena, "%.*s/x", STR_ARG(places[i]));
+        if (places[i].data == NULL || inside.data == NULL) {
+            return error_memory(error);
+        }
         struct store store = {0};
         str key = {0};
         TRY(location_find(&warehouse->locations, arena, inside, &store, &key, error));

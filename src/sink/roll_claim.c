@@ -1,6 +1,7 @@
 #include "base/planted.h"
 #include "sink/decode.h"
 #include "sink/roll_steps.h"
+#include "table/document.h"
 
 /* The claim (first roll, end of step 3): none -> attempted -> claimed, never back.
  *
@@ -10,6 +11,8 @@
  *   anything else:                      table_claimed (O17) */
 
 enum { CLAIM_TRIES = 5, CLAIM_APART_MS = 500 };
+
+#define NAME_MAPPING_PROPERTY "schema.name-mapping.default"
 
 enum claim_reading {
     CLAIM_OPEN,    /* it may be sent */
@@ -86,10 +89,15 @@ static bool has_ingest_column(const json_t *schema)
     return false;
 }
 
+static i64 new_column_id(const struct metadata *metadata)
+{
+    return (i64)metadata_last_column_id(metadata) + 1;
+}
+
 /* The schema as it stands, unknown members kept, with one more optional column. */
 static json_t *schema_update(const struct metadata *metadata, const json_t *schema)
 {
-    i64 column_id = (i64)metadata_last_column_id(metadata) + 1;
+    i64 column_id = new_column_id(metadata);
     json_t *grown = json_deep_copy(schema);
     json_t *field = json_pack("{s:I, s:s, s:b, s:s}", "id", (json_int_t)column_id, "name",
                               DECODE_INGEST_COLUMN, "required", 0, "type", "timestamptz");
@@ -100,7 +108,7 @@ static json_t *schema_update(const struct metadata *metadata, const json_t *sche
 }
 
 struct claim_entries {
-    struct commit_entry items[3];
+    struct commit_entry items[4];
     size_t count;
 };
 
@@ -128,6 +136,28 @@ static err claim_properties(struct roll *roll, const struct table *table,
     }
     *out_entries = entries;
     return OK;
+}
+
+/* A table that says which names stand for which fields in files without ids says so of the new
+ * column, too. One that does not is left so: some catalogs refuse the property. */
+static err claim_name_mapping(struct roll *roll, const struct table *table,
+                              struct claim_entries *entries, struct error *error)
+{
+    str text = metadata_property(table->metadata, NAME_MAPPING_PROPERTY);
+    json_t *mapping = text.data == NULL ? NULL : json_loadb(text.data, text.size, 0, NULL);
+    str grown = {NULL, 0};
+    err printed = OK;
+    if (json_is_array(mapping)) {
+        json_array_append_new(mapping, json_pack("{s:I, s:[s]}", "field-id",
+                                                 (json_int_t)new_column_id(table->metadata),
+                                                 "names", DECODE_INGEST_COLUMN));
+        printed = document_print(roll->arena, mapping, &grown, error);
+    }
+    json_decref(mapping);
+    if (printed == OK && grown.data != NULL) {
+        entries->items[entries->count++] = (struct commit_entry){STR(NAME_MAPPING_PROPERTY), grown};
+    }
+    return printed;
 }
 
 static json_t *set_properties(const struct claim_entries *entries)
@@ -203,6 +233,7 @@ static err claim_request(struct roll *roll, const struct table *table, json_t **
     if (has_ingest_column(schema)) {
         return append_request(roll, table, &entries, out_request, error);
     }
+    TRY(claim_name_mapping(roll, table, &entries, error));
     *out_request = column_request(table, schema, &entries);
     return OK;
 }

@@ -174,7 +174,11 @@ MUST_USE static err commit_assign_rows(struct commit_try *commit, struct error *
 {
     for (size_t i = 0; i < commit->list.count && commit->format_version >= 3; i++) {
         struct manifest_file *file = &commit->list.files[i];
-        if (file->content != 0 || file->first_row_id >= 0) {
+        if (file->content != 0) {
+            file->first_row_id = -1; /* some writers give one */
+            continue;
+        }
+        if (file->first_row_id >= 0) {
             continue;
         }
         file->first_row_id = commit->next_row_id;

@@ -1,12 +1,27 @@
 """Fixtures of tests/e2e and tests/conformance: a server for a module, and one that a test may kill."""
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from server import Server
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from server import Server  # noqa: E402
+from strict.check import installation_faults  # noqa: E402
+
+CHECK_SECONDS = 4.0
+
+
+def check_tables(stopped: Server) -> None:
+    """Every table that the tests wrote is held against the strict checker, as far as the time allows."""
+    expected = re.compile(stopped.damaged) if stopped.damaged else None
+    faults = [fault for fault in installation_faults(stopped.data, CHECK_SECONDS)
+              if expected is None or not expected.search(fault)]
+    assert not faults, "\n".join(faults[:20])
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("lhbox")).start()
     yield running
     assert running.terminate() == 0, running.tail()  # a sanitizer that found something says so here, too
+    check_tables(running)
 
 
 @pytest.fixture
@@ -24,3 +40,4 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
     yield own
     own.kill()
     assert not own.log.exists() or "Sanitizer" not in own.tail(1000), own.tail(100)
+    check_tables(own)

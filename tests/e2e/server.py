@@ -44,6 +44,7 @@ class Server:
         self.command = [LHBOX]  # a tracer or a limit may stand before the binary
         self.process: subprocess.Popen[bytes] | None = None
         self.dev: dict[str, Any] = {}
+        self.damaged = ""  # the faults that the tests have made in tables: an expression, which the last check passes over
 
     def start(self, within: float = 30.0) -> "Server":
         self.launch()

@@ -51,6 +51,7 @@ def set_property(key: str, value: str, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def space(server: Server) -> str:
+    server.damaged = r"snap-\d+\.avro is gone$"  # commits of snapshots whose files nobody wrote
     return make_space(server, fresh("space"))
 
 

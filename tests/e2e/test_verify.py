@@ -87,6 +87,7 @@ class Garden:
 @pytest.fixture
 def garden(own_server: Server) -> Garden:
     planted = Garden(own_server)
+    own_server.damaged = "."  # each test makes a fault of its own
     assert planted.rules() == set()
     return planted
 

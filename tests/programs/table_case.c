@@ -167,11 +167,15 @@ static void write_file(struct maker *maker, const struct schema *schema, struct 
     struct error error = {0};
     struct parquet_writer *writer = NULL;
     struct parquet_options options = parquet_options_default();
+    json_t *document = schema_to_json(schema);
+    char *schema_text = json_dumps(document, JSON_COMPACT);
     must(parquet_open(maker->arena, schema->root.fields, schema->root.field_count, &options,
-                      STR(""), take_bytes, &group->file, &writer, &error),
+                      str_from(schema_text), take_bytes, &group->file, &writer, &error),
          &error);
     must(parquet_row_group(writer, group->columns, &error), &error);
     must(parquet_finish(writer, &out_file->stats, &error), &error);
+    json_decref(document);
+    free(schema_text);
     str bytes = buf_str(&group->file);
     must(location_put(&maker->locations, maker->arena, out_file->path, &bytes, 1, &error), &error);
 }
