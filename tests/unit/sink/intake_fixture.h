@@ -121,30 +121,30 @@ static inline void open_stores(void)
     writable->files = (struct store){.ops = &gate_ops, .self = &f.gate, .puts_in_flight_max = 1};
 }
 
-/* ---- who stands in a line that somebody else drives ---- */
+/* ---- sends that a worker has done with: answered at once, or in a line that is driven ---- */
 
-static pthread_mutex_t line_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t line_changed = PTHREAD_COND_INITIALIZER;
-static int line_count;
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static int turn_count;
 
 static inline void watch(const struct machine *machine, u32 from, u32 to)
 {
     edges_note(machine, from, to);
-    if (strcmp(machine->states[from], "line") == 0 && strcmp(machine->states[to], "done") == 0) {
-        (void)pthread_mutex_lock(&line_lock);
-        line_count++;
-        (void)pthread_cond_broadcast(&line_changed);
-        (void)pthread_mutex_unlock(&line_lock);
+    if (strcmp(machine->states[from], "take") != 0 && strcmp(machine->states[to], "done") == 0) {
+        (void)pthread_mutex_lock(&turn_lock);
+        turn_count++;
+        (void)pthread_cond_broadcast(&turn_changed);
+        (void)pthread_mutex_unlock(&turn_lock);
     }
 }
 
-static inline void line_await(int count)
+static inline void turns_await(int count)
 {
-    (void)pthread_mutex_lock(&line_lock);
-    while (line_count < count) {
-        (void)pthread_cond_wait(&line_changed, &line_lock);
+    (void)pthread_mutex_lock(&turn_lock);
+    while (turn_count < count) {
+        (void)pthread_cond_wait(&turn_changed, &turn_lock);
     }
-    (void)pthread_mutex_unlock(&line_lock);
+    (void)pthread_mutex_unlock(&turn_lock);
 }
 
 static inline void open_intake(i64 bucket_bytes_max)
@@ -180,7 +180,7 @@ static inline int set_up(void **state)
     make_sink(STR("snk_00000000000f"), "loose", "optional", &f.other_key);
     (void)pthread_mutex_init(&f.lost_lock, NULL);
     (void)pthread_cond_init(&f.lost_changed, NULL);
-    line_count = 0;
+    turn_count = 0;
     open_intake(0);
     return 0;
 }

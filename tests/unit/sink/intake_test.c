@@ -244,7 +244,7 @@ static void a_second_send_of_an_id_is_looked_up_while_others_go_on(void **state)
         if (i == 0) {
             gate_await(&f.gate, 1);
         } else {
-            line_await(i); /* so that they stand in this order */
+            turns_await(i); /* so that they stand in this order */
         }
     }
     gate_set(&f.gate, false);

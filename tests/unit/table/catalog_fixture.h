@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "catalog_schema.h"
 #include "table/catalog_local.h"
 
 #include <ftw.h>
@@ -71,27 +72,6 @@ static err door_read(void *self, db_body body, void *context, struct error *erro
 static const struct db_ops DOOR = {.transact = door_transact, .read = door_read};
 
 /* ---- set-up ---- */
-
-/* The tables that the catalog keeps in the ledger. */
-static const char *const TABLES[] = {
-    "CREATE TABLE catalog_namespace (warehouse TEXT NOT NULL, name TEXT NOT NULL, "
-    "properties TEXT NOT NULL, PRIMARY KEY (warehouse, name))",
-    "CREATE TABLE catalog_table (warehouse TEXT NOT NULL, namespace TEXT NOT NULL, "
-    "name TEXT NOT NULL, kind BIGINT NOT NULL, uuid TEXT NOT NULL, "
-    "metadata_location TEXT NOT NULL, PRIMARY KEY (warehouse, namespace, name))",
-    "CREATE TABLE catalog_receipt (warehouse TEXT NOT NULL, id TEXT NOT NULL, "
-    "request BYTEA NOT NULL, status BIGINT NOT NULL, body TEXT NOT NULL, at BIGINT NOT NULL, "
-    "PRIMARY KEY (warehouse, id))",
-};
-
-static err make_schema(struct db_tx *tx, void *context, struct error *error)
-{
-    (void)context;
-    for (size_t i = 0; i < ARRAY_COUNT(TABLES); i++) {
-        TRY(db_exec(tx, TABLES[i], NULL, 0, NULL, error));
-    }
-    return OK;
-}
 
 static inline void must(struct fixture *f, err result)
 {
