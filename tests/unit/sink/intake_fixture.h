@@ -147,7 +147,7 @@ static inline void turns_await(int count)
     (void)pthread_mutex_unlock(&turn_lock);
 }
 
-static inline void open_intake(i64 bucket_bytes_max)
+static inline struct intake_options fixture_options(i64 bucket_bytes_max)
 {
     struct intake_options options = intake_options_default();
     options.db = &f.db;
@@ -157,6 +157,12 @@ static inline void open_intake(i64 bucket_bytes_max)
     options.accepted = accepted;
     options.accepted_context = &f.told;
     options.lease_lost = lease_lost;
+    return options;
+}
+
+static inline void open_intake(i64 bucket_bytes_max)
+{
+    struct intake_options options = fixture_options(bucket_bytes_max);
     struct error error = {0};
     if (intake_open(f.arena, &options, &f.intake, &error) != OK) {
         fail_msg("%s", error.message);
@@ -235,6 +241,9 @@ static inline void answered(void *context, const struct intake_answer *from)
     assert_true(queue_push(answer->done, answer));
 }
 
+/* Whom a send tells; calls answered in the end. */
+static intake_answered answered_by = answered;
+
 static inline str bearer(str key)
 {
     return str_format(f.arena, "Bearer %.*s", STR_ARG(key));
@@ -249,7 +258,7 @@ static inline void start(struct answer *answer, str sink_id, str key, struct int
     struct error error = {0};
     *answer = (struct answer){.done = queue_create(1), .arena = arena_create((size_t)4 * MIB)};
     request.content_length = (i64)body.size;
-    request.answered = answered;
+    request.answered = answered_by;
     request.context = answer;
     assert_int_equal(
         intake_authenticate(f.intake, sink_id, bearer(key), STR("1.1.1.1"), &sink, &error), OK);
