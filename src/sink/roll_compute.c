@@ -172,6 +172,51 @@ static err compute(struct rows_pass *pass, const struct table *table, struct are
     return make_result(pass->roll, pass->plan, &pass->counts, &writer, out_result, error);
 }
 
+/* The file cannot hold the batch, which is alone in its plan: its rows are rejects, so that it
+ * never holds the others back. Files of the try that failed are named nowhere. */
+static err refuse_batch(struct rows_pass *pass, const struct table *table, const char *why,
+                        struct roll_result *out_result, struct error *error)
+{
+    assert(pass->plan->batch_count == 1);
+    struct roll *roll = pass->roll;
+    arena_reset(pass->scratch);
+    arena_reset(pass->batch_scratch);
+    struct rows_pass again = {
+        .roll = roll,
+        .plan = pass->plan,
+        .segments = pass->segments,
+        .schema = pass->schema,
+        .scratch = pass->scratch,
+        .batch_scratch = pass->batch_scratch,
+        .unwritable = str_copy(roll->arena, str_from(why)),
+    };
+    if (again.unwritable.data == NULL) {
+        return error_memory(error);
+    }
+    TRY(pass_init(&again, table->metadata, error));
+    again.partitioned = false;
+    enum rows_end end = ROWS_DONE;
+    size_t fits = 0;
+    TRY(rows_run(&again, &end, &fits, error));
+    assert(again.counts.rows_committed == 0);
+    const struct roll_writer no_files = {0};
+    return make_result(roll, pass->plan, &again.counts, &no_files, out_result, error);
+}
+
+/* More than one file can be made of: by smaller plans, down to one of a single batch. */
+static err too_large(struct rows_pass *pass, struct roll_plan *plan, const struct table *table,
+                     const char *why, struct roll_result *out_result, enum roll_step *out_step,
+                     struct error *error)
+{
+    if (plan->row.state != PLAN_OPEN) {
+        return roll_void(pass->roll, plan, "too_large", NULL, 0, out_step, error);
+    }
+    if (plan->batch_count > 1) {
+        return split(pass->roll, plan, plan->batch_count / 2, "too_large", out_step, error);
+    }
+    return refuse_batch(pass, table, why, out_result, error);
+}
+
 err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
                  const struct roll_bytes *bytes, struct roll_result *out_result,
                  enum roll_step *out_step, struct error *error)
@@ -190,11 +235,10 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     size_t fits = 0;
     struct error told = {0};
     err computed = compute(&pass, table, file_scratch, out_result, &fits, &told);
-    bool smaller = plan->row.state == PLAN_OPEN && plan->batch_count > 1;
     plan->row.tried = true;
     *out_step = STEP_GO;
-    if (computed == LIMIT && smaller) {
-        return split(roll, plan, plan->batch_count / 2, "too_large", out_step, error);
+    if (computed == LIMIT) {
+        return too_large(&pass, plan, table, told.message, out_result, out_step, error);
     }
     if (computed != OK) {
         return error_set(error, computed, told.code, "%s", told.message);

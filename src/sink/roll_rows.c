@@ -78,14 +78,20 @@ static err reject_group_row(struct rows_pass *pass, size_t batch, i64 index, str
     return record(pass, batch, &row, 1, error);
 }
 
-static err reject_whole(struct rows_pass *pass, size_t batch, struct error *error)
+static err reject_whole(struct rows_pass *pass, size_t batch, enum reject_reason reason, str detail,
+                        struct error *error)
 {
-    const struct reject_hit hit = {
-        .reason = REJECT_BATCH_UNREADABLE,
-        .detail = STR("the stored batch is not one JSON value a line"),
-    };
+    const struct reject_hit hit = {.reason = reason, .detail = detail};
     const struct reject_row row = {.row = -1, .hits = &hit, .hit_count = 1};
     return record(pass, batch, &row, pass->plan->batches[batch].rows, error);
+}
+
+static err reject_unwritable(struct rows_pass *pass, size_t batch, i64 index, str line,
+                             struct error *error)
+{
+    const struct reject_hit hit = {.reason = REJECT_BATCH_UNWRITABLE, .detail = pass->unwritable};
+    const struct reject_row row = {.row = index, .hits = &hit, .hit_count = 1, .data = line};
+    return line.size == 0 ? OK : record(pass, batch, &row, 1, error);
 }
 
 /* ---- lines ---- */
@@ -116,6 +122,9 @@ static err take_line(struct rows_pass *pass, size_t batch, i64 index, str line,
                      enum rows_end *out_end, struct error *error)
 {
     struct decode_result result = {0};
+    if (pass->unwritable.data != NULL) {
+        return reject_unwritable(pass, batch, index, line, error);
+    }
     TRY(decode_line(pass->decoder, line, pass->plan->batches[batch].ingest_ts, &result, error));
     switch (result.verdict) {
     case DECODE_ROW:
@@ -176,8 +185,13 @@ err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, str
     arena_reset(pass->batch_scratch);
     pass->rejects = buf_create(pass->batch_scratch, KIB, REJECTS_BYTES_MAX);
     *out_end = ROWS_DONE;
+    if (pass->plan->batches[batch].bytes > ROWS_BATCH_BYTES_MAX) {
+        return reject_whole(pass, batch, REJECT_BATCH_TOO_LARGE,
+                            STR("the stored batch is over 64 MiB"), error);
+    }
     if (pass->unreadable[batch]) {
-        return reject_whole(pass, batch, error);
+        return reject_whole(pass, batch, REJECT_BATCH_UNREADABLE,
+                            STR("the stored batch is not one JSON value a line"), error);
     }
     TRY(take_lines(pass, batch, out_end, error));
     return *out_end == ROWS_DONE ? check_count(pass, batch, error) : OK;

@@ -15,8 +15,9 @@
 enum {
     ROWS_PARTITIONS_MAX =
         2000, /* of one batch; rows of the smallest values past that are rejected */
-    ROWS_PARTITIONS_FULL = 500,  /* a plan takes no further batch past this */
-    ROWS_RECENT_DATA_MAX = 1024, /* bytes of a row shown with a recent reject */
+    ROWS_PARTITIONS_FULL = 500,      /* a plan takes no further batch past this */
+    ROWS_BATCH_BYTES_MAX = 64 * MIB, /* the most that a body may be made to have */
+    ROWS_RECENT_DATA_MAX = 1024,     /* bytes of a row shown with a recent reject */
 };
 
 struct rows_group {
@@ -49,6 +50,7 @@ struct rows_pass {
     buf recent[PLAN_RECENT_MAX]; /* a ring: the next one goes to recent_next */
     i64 recent_next;
     bool *unreadable; /* one per batch */
+    str unwritable;   /* why the file cannot hold the plan's one batch; data NULL: it can */
     buf rejects;      /* of the batch under way */
     /* partitions */
     bool partitioned;

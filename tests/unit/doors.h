@@ -41,6 +41,7 @@ struct doors {
     void (*meddle)(void *context);
     void *meddle_context;
     i64 meddle_at;
+    str poison; /* after a put of these bytes memory runs out once; data NULL: never */
 };
 
 /* ---- one call ---- */
@@ -164,6 +165,10 @@ static inline err door_put(void *self, str key, const str *pieces, size_t count,
     enum door_way way = door_way(door->doors);
     if (way == DOOR_STOP) {
         return door_stopped(error);
+    }
+    str poison = door->doors->poison;
+    if (poison.data != NULL && count > 0 && str_find(pieces[0], poison) >= 0) {
+        arena_fail_growth_at(1);
     }
     return door_untold(way, store_put_pieces(&door->inner, key, pieces, count, meta, error), error);
 }

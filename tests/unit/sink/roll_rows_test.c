@@ -2,6 +2,8 @@
 
 #include "base/buf.h"
 
+#include "sink/roll_rows.h"
+
 #include <stdio.h>
 
 /* What becomes of rows: partitions, their limits, batches that are no JSON, plans cut in two. */
@@ -156,6 +158,57 @@ static void a_batch_that_is_no_json_is_rejected_whole_and_alone(void **state)
     must(f, store_get(&f->store, f->arena, key, &file, &f->error));
     assert_int_equal(count_lines(file.body), 1);
     assert_true(str_find(file.body, STR("\"row\":null,\"reason\":\"batch_unreadable\"")) >= 0);
+    assert_books(f);
+}
+
+/* The writer's own refusal, which no row's check foretells. */
+static void an_unwritable_batch_is_rejected_alone(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "early", "{\"x\":1}");
+    send_batch(f, "poison", "{\"x\":2}\n\n{\"x\":\"?\"}\n{\"x\":22}");
+    send_batch(f, "late", "{\"x\":3}");
+    f->doors.poison = STR("bad_number"); /* the rejects file is put, the data file is not begun */
+    for (int i = 0; i < 6 && look_sink(f).waiting_batches > 0; i++) {
+        (void)roll_tick(f);
+    }
+    assert_int_equal(look_batch(f, "early").state, BATCH_COMMITTED);
+    assert_int_equal(look_batch(f, "poison").state, BATCH_REJECTED);
+    assert_int_equal(look_batch(f, "poison").rows_rejected, 3);
+    assert_int_equal(look_batch(f, "late").state, BATCH_COMMITTED);
+    assert_int_equal(table_rows(f), 2);
+    struct store_object file = {0};
+    str key = batch_rejects_key(f->arena, f->sink_id, STR("poison"));
+    must(f, store_get(&f->store, f->arena, key, &file, &f->error));
+    assert_int_equal(count_lines(file.body), 3);
+    assert_true(str_find(file.body, STR("\"row\":0,\"reason\":\"batch_unwritable\",\"column\":null,"
+                                        "\"detail\":\"the memory set aside")) >= 0);
+    assert_true(str_find(file.body, STR("\"row\":3,\"reason\":\"batch_unwritable\"")) >= 0);
+    assert_true(str_find(file.body, STR("\"data\":{\"x\":22}}")) >= 0);
+    assert_true(str_find(file.body, f->doors.poison) < 0);
+    assert_books(f);
+}
+
+/* Larger than any sender may send: what it says is not looked at. */
+static void a_batch_too_large_is_rejected_whole_and_alone(void **state)
+{
+    struct roll_fixture *f = *state;
+    buf body = buf_create(f->arena, ROWS_BATCH_BYTES_MAX + 16, ROWS_BATCH_BYTES_MAX + 16);
+    buf_append(&body, STR("{\"x\":1}"));
+    memset(body.data + body.size, ' ', ROWS_BATCH_BYTES_MAX);
+    body.data[ROWS_BATCH_BYTES_MAX + 1] = 0;
+    send_batch(f, "large", body.data);
+    send_batch(f, "late", "{\"x\":3}");
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    assert_int_equal(roll_tick(f), ROLL_ENDED);
+    assert_int_equal(look_batch(f, "large").state, BATCH_REJECTED);
+    assert_int_equal(look_batch(f, "late").state, BATCH_COMMITTED);
+    struct store_object file = {0};
+    str key = batch_rejects_key(f->arena, f->sink_id, STR("large"));
+    must(f, store_get(&f->store, f->arena, key, &file, &f->error));
+    assert_true(str_find(file.body, STR("\"row\":null,\"reason\":\"batch_too_large\"")) >= 0);
+    assert_true(str_find(file.body, STR("\"data\":null")) >= 0);
+    assert_int_equal(table_rows(f), 1);
     assert_books(f);
 }
 
@@ -328,6 +381,8 @@ int main(void)
         PARTITIONED(a_plan_stops_taking_batches_at_500_partitions),
         cmocka_unit_test(a_partitioned_roll_killed_anywhere_loses_nothing),
         PLAIN(a_batch_that_is_no_json_is_rejected_whole_and_alone),
+        PLAIN(an_unwritable_batch_is_rejected_alone),
+        PLAIN(a_batch_too_large_is_rejected_whole_and_alone),
         PLAIN(a_count_that_does_not_agree_stops_the_roll),
         PLAIN(a_long_row_is_shown_cut_and_stored_whole),
         PLAIN(unknown_fields_can_be_ignored),
