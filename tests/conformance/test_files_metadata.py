@@ -236,7 +236,7 @@ TRANSFORMS = {"year": YearTransform(), "month": MonthTransform(), "day": DayTran
 @pytest.mark.parametrize("type_", ["date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"])
 def test_partitions_of_every_transform_before_and_after_1970(server: Server, type_: str) -> None:
     """One file per value, null included, each with the value that the rows have (the strict checker makes it again); a
-    filter by any of the times finds its row. iceberg_8_5_74 and 75 and 77."""
+    filter by any of the times finds its row. The source stands in the file, too: iceberg_8_4_72, iceberg_8_5_74_75_77."""
     names = [name for name in TRANSFORMS if type_ != "date" or name != "hour"]
     columns = {"n": "int", **{f"t_{name}": type_ for name in names}}
     table = Table(server, f"parts_{type_}", columns, format_version=3, partition=[f"{name}(t_{name})" for name in names])

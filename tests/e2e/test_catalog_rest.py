@@ -460,6 +460,7 @@ def test_16_29_commit_sent_again_is_a_success(server: Server, space: str) -> Non
 
 
 def test_transaction_is_all_or_nothing(server: Server, space: str) -> None:
+    """iceberg_8_6_91: what one part of it refuses, no part has done."""
     names = [fresh(), fresh()]
     for name in names:
         make_table(server, space, name)

@@ -235,6 +235,7 @@ def logical_of(type_: str) -> dict[str, Any]:
 
 
 def test_leaves_have_the_types_of_the_specification(case: Case) -> None:
+    """iceberg_8_4_64_65_66_67: UTC flags, units, no annotation of integers, decimals by precision."""
     schema = pq.ParquetFile(case.path).schema
     elements = [element for element in case.footer[2] if 5 not in element]
     assert len(schema) == len(elements) == len(case.leaves)
@@ -255,7 +256,8 @@ def test_leaves_have_the_types_of_the_specification(case: Case) -> None:
 
 
 def test_every_node_has_its_field_id_and_repetition(case: Case) -> None:
-    """The tree of SchemaElements: ids on every named field, none on the repeated groups."""
+    """The tree of SchemaElements: ids on every named field, none on the repeated groups, which are list/element and
+    key_value (iceberg_8_4_68_70)."""
     elements = iter(case.footer[2])
     root = next(elements)
     assert root[4] == b"table" and 9 not in root and 3 not in root
@@ -422,6 +424,8 @@ def test_row_groups_have_the_statistics_of_their_values(case: Case) -> None:
 
 
 def test_manifest_statistics_are_those_of_the_file(case: Case) -> None:
+    """Over all row groups, cut by code points, decimals in fewest bytes, booleans and empty strings too, zeros by their
+    sign and no NaN: iceberg_8_3_55_to_59."""
     stats, metadata = case.stats, pq.read_metadata(case.path)
     assert stats["rows"] == len(case.rows)
     assert stats["file_bytes"] == len(case.bytes)
@@ -472,6 +476,7 @@ def pages_of(case: Case, chunk: dict[int, Any]) -> list[tuple[int, dict[int, Any
 
 
 def test_pages_fill_their_chunks_and_have_their_checksums(case: Case) -> None:
+    """PLAIN or RLE_DICTIONARY, in data pages v1: iceberg_8_4_69."""
     expected_at = 4
     for group in case.footer[4]:
         assert group[5] == expected_at

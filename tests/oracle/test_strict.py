@@ -128,6 +128,7 @@ METADATA: dict[str, tuple[str, str]] = {
     "no operation": ("del m['snapshots'][0]['summary']['operation']", "operation None"),
     "an unknown operation": ("m['snapshots'][0]['summary']['operation'] = 'upsert'", "operation upsert"),
     "a total that is wrong": ("m['snapshots'][2]['summary']['total-records'] = '31'", "total-records is 31"),
+    "no files counted": ("m['snapshots'][2]['summary']['added-data-files'] = '0'", "added-data-files is 0"),
     "a parent that is later": ("m['snapshots'][2]['timestamp-ms'] = m['snapshots'][1]['timestamp-ms']", "not after its parent"),
     "partition id below 1000": ("m['partition-specs'][0]['fields'] = [{'field-id': 1, 'source-id': 1, 'name': 'p', "
                                 "'transform': 'identity'}]", "partition field id 1"),
@@ -136,6 +137,7 @@ METADATA: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", METADATA)
 def test_damaged_metadata_is_found(table: Table, name: str) -> None:
+    """Among them field id 0 (iceberg_8_4_71) and a summary that counts no files (iceberg_8_1_15)."""
     damage, wanted = METADATA[name]
     document = table.json()
     exec(damage, {"m": document})
@@ -198,6 +200,7 @@ MANIFESTS: dict[str, tuple[dict[str, Any], str]] = {
     "lower bound": ({"rows": data_file(lower_bounds=[{"key": 1, "value": b"\0" * 8}])}, "bounds"),
     "upper bound": ({"rows": data_file(upper_bounds=[{"key": 4, "value": b"row"}])}, "bounds"),
     "no bound": ({"rows": data_file(upper_bounds=None)}, "bounds"),
+    "no entries": ({"rows": lambda rows: rows.clear()}, "has no entries"),
     "a file twice": ({"rows": lambda rows: rows.append(rows[0])}, "live twice|added: "),
     "a gone file": ({"rows": data_file(file_path="file:///nowhere.parquet")}, "is gone"),
 }
@@ -205,6 +208,7 @@ MANIFESTS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", LISTS)
 def test_damaged_lists_are_found(table: Table, name: str) -> None:
+    """Codecs that not all read among them: iceberg_8_2_47."""
     damage, wanted = LISTS[name]
     rewrite(table.lists()[-1], **damage)
     assert any(re.search(wanted, fault) for fault in table.faults()), table.faults()
@@ -212,6 +216,7 @@ def test_damaged_lists_are_found(table: Table, name: str) -> None:
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_damaged_manifests_are_found(table: Table, name: str) -> None:
+    """A format in lower case (iceberg_8_2_46) and a manifest without entries (iceberg_8_2_52) among them."""
     damage, wanted = MANIFESTS[name]
     rewrite(table.manifest(), **damage)
     table.sizes()

@@ -107,7 +107,10 @@ class Check:
             return
         files = sum(row["added_files_count"] + row["existing_files_count"] for row in manifests.rows)
         rows = sum(row["added_rows_count"] + row["existing_rows_count"] for row in manifests.rows)
-        for key, found in (("total-data-files", files), ("total-records", rows)):
+        new = [row for row in manifests.rows if row["added_snapshot_id"] == snapshot["snapshot-id"]]
+        added = sum(row["added_files_count"] for row in new), sum(row["added_rows_count"] for row in new)
+        for key, found in (("total-data-files", files), ("total-records", rows),
+                           ("added-data-files", added[0]), ("added-records", added[1])):
             if int(snapshot["summary"].get(key, found)) != found:
                 yield f"{key} is {snapshot['summary'][key]}, found {found}"
 

@@ -149,7 +149,7 @@ static void another_roller_goes_two_plans_on(struct roll_fixture *f)
     assert_int_equal(end, ROLL_ENDED);
 }
 
-static void a_roller_two_plans_behind_commits_nothing_again(void **state)
+static void iceberg_8_7_102_a_roller_two_plans_behind_commits_nothing_again(void **state)
 {
     struct roll_fixture *f = *state;
     send_batch(f, "a", "{\"x\":1}");
@@ -369,7 +369,7 @@ int main(void)
         TEST(changed_settings_void_the_plan_and_plan_again),
         TEST(a_schema_changed_between_tries_fences_the_plan),
         TEST(a_roller_that_wakes_late_commits_nothing_again),
-        TEST(a_roller_two_plans_behind_commits_nothing_again),
+        TEST(iceberg_8_7_102_a_roller_two_plans_behind_commits_nothing_again),
         TEST(a_commit_that_lands_late_counts_once),
         TEST(a_request_of_a_void_plan_cannot_land),
         TEST(a_plan_that_lands_before_its_fence_is_finished),

@@ -313,7 +313,7 @@ static void a_call_that_fails_anywhere_loses_and_doubles_nothing(void **state)
     fault_at_every_call(DOOR_FAILS);
 }
 
-static void an_answer_lost_anywhere_loses_and_doubles_nothing(void **state)
+static void iceberg_8_6_84_an_answer_lost_anywhere_loses_and_doubles_nothing(void **state)
 {
     (void)state;
     fault_at_every_call(DOOR_LOSES);
@@ -331,7 +331,7 @@ static void a_death_after_any_call_loses_and_doubles_nothing(void **state)
     fault_at_every_call(DOOR_DIES_AFTER);
 }
 
-static void a_409_that_committed_loses_and_doubles_nothing(void **state)
+static void iceberg_8_6_85_a_409_that_committed_loses_and_doubles_nothing(void **state)
 {
     (void)state;
     fault_at_every_call(DOOR_LIES_409);
@@ -349,7 +349,7 @@ static void a_table_that_is_gone_stops_the_sink(void **state)
     assert_int_equal(look_sink(f).waiting_batches, 1);
 }
 
-static void a_table_that_was_replaced_is_not_written_to(void **state)
+static void iceberg_8_1_26_a_table_that_was_replaced_is_not_written_to(void **state)
 {
     struct roll_fixture *f = *state;
     send_batch(f, "a", "{\"x\":1}");
@@ -516,12 +516,12 @@ int main(void)
         TEST_ALONE(a_verdict_that_was_not_written_is_made_up_for),
         TEST_ALONE(rejects_of_an_earlier_schema_go),
         TEST_ALONE(a_call_that_fails_anywhere_loses_and_doubles_nothing),
-        TEST_ALONE(an_answer_lost_anywhere_loses_and_doubles_nothing),
+        TEST_ALONE(iceberg_8_6_84_an_answer_lost_anywhere_loses_and_doubles_nothing),
         TEST_ALONE(a_death_before_any_call_loses_and_doubles_nothing),
         TEST_ALONE(a_death_after_any_call_loses_and_doubles_nothing),
-        TEST_ALONE(a_409_that_committed_loses_and_doubles_nothing),
+        TEST_ALONE(iceberg_8_6_85_a_409_that_committed_loses_and_doubles_nothing),
         TEST(a_table_that_is_gone_stops_the_sink),
-        TEST(a_table_that_was_replaced_is_not_written_to),
+        TEST(iceberg_8_1_26_a_table_that_was_replaced_is_not_written_to),
         TEST(a_renamed_table_is_followed),
         TEST(another_sinks_claim_stops_the_first_roll),
         TEST(a_table_that_disagrees_twice_stops_the_sink),

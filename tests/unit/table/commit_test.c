@@ -218,7 +218,7 @@ static void set_summary_total(struct world *world, const char *key, json_t *valu
 }
 
 /* 12: 64 bits; 13: a missing total is left out; 16: totals of the base's head. */
-static void iceberg_8_1_12_and_13_totals_are_exact_or_left_out(void **state)
+static void iceberg_8_1_12_13_16_totals_are_exact_or_left_out(void **state)
 {
     struct world *world = *state;
     struct append append = append_of(world, 1);
@@ -368,8 +368,9 @@ static void the_first_commit_after_an_upgrade_numbers_old_rows(void **state)
     land(world, request);
 }
 
-/* A delete manifest in the head's list: carried, and never given row ids. */
-static void iceberg_8_6_90_deletes_are_carried_without_row_ids(void **state)
+/* A delete manifest in the head's list, older than all sequence numbers: carried, never given row
+ * ids, and its 0 is a number. */
+static void iceberg_8_2_37_and_iceberg_8_6_90_deletes_are_carried_as_they_are(void **state)
 {
     struct world *world = *state;
     struct append first = append_of(world, 1);
@@ -380,6 +381,8 @@ static void iceberg_8_6_90_deletes_are_carried_without_row_ids(void **state)
     files[1].path = STR("file:///w/t/metadata/deletes.avro");
     files[1].content = 1;
     files[1].first_row_id = 10; /* as DuckDB writes it */
+    files[1].sequence_number = 0;
+    files[1].min_sequence_number = 0;
     list = (struct manifest_list){files, 2};
     str bytes = {NULL, 0};
     str path = str_from(json_string_value(json_object_get(head, "manifest-list")));
@@ -393,6 +396,8 @@ static void iceberg_8_6_90_deletes_are_carried_without_row_ids(void **state)
     assert_int_equal(after.count, 3);
     assert_int_equal(after.files[2].content, 1);
     assert_int_equal(after.files[2].first_row_id, -1);
+    assert_int_equal(after.files[2].sequence_number, 0);
+    assert_int_equal(after.files[2].min_sequence_number, 0);
     assert_json(json_object_get(snapshot_of(request), "added-rows"), "10");
 }
 
@@ -499,7 +504,7 @@ int main(void)
         V2(the_first_snapshot_has_no_parent_and_totals_from_zero),
         V3(changed_partitions_are_counted_once),
         V2(iceberg_8_1_10_the_retention_of_main_is_copied),
-        V2(iceberg_8_1_12_and_13_totals_are_exact_or_left_out),
+        V2(iceberg_8_1_12_13_16_totals_are_exact_or_left_out),
         V2(iceberg_8_1_14_computed_keys_win),
         V2(properties_are_set_and_removed_in_the_same_request),
         V2(iceberg_8_2_36_the_parents_manifests_follow_in_their_order),
@@ -509,7 +514,7 @@ int main(void)
         V2(iceberg_8_6_82_every_try_has_its_own_list),
         V3(iceberg_8_6_90_row_ids_do_not_overlap),
         V2(the_first_commit_after_an_upgrade_numbers_old_rows),
-        V3(iceberg_8_6_90_deletes_are_carried_without_row_ids),
+        V3(iceberg_8_2_37_and_iceberg_8_6_90_deletes_are_carried_as_they_are),
         V2(tables_can_say_where_files_go),
         cmocka_unit_test(snapshot_ids_are_positive_and_below_two_to_the_53),
         V2(a_table_outside_the_locations_is_refused),

@@ -43,7 +43,7 @@ static void expect_key(struct places *places, const char *uri, size_t item, cons
     assert_ptr_equal(store.self, places->items[item].store.self);
 }
 
-static void three_forms_of_a_file_uri_name_the_same_place(void **state)
+static void iceberg_8_7_101_three_forms_of_a_file_uri_name_the_same_place(void **state)
 {
     expect_key(*state, "file:///w/t/data/a.parquet", 0, "t/data/a.parquet");
     expect_key(*state, "file:/w/t/data/a.parquet", 0, "t/data/a.parquet");
@@ -109,8 +109,9 @@ static void a_path_becomes_a_uri_with_three_slashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(three_forms_of_a_file_uri_name_the_same_place, open_places,
-                                        close_places),
+        cmocka_unit_test_setup_teardown(
+            iceberg_8_7_101_three_forms_of_a_file_uri_name_the_same_place, open_places,
+            close_places),
         cmocka_unit_test_setup_teardown(the_longest_prefix_wins, open_places, close_places),
         cmocka_unit_test_setup_teardown(nothing_outside_the_prefixes_is_reached, open_places,
                                         close_places),

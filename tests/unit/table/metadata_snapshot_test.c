@@ -246,7 +246,7 @@ static void removed_snapshots_take_their_refs_and_statistics_with_them(void **st
                 "[{'timestamp-ms':1790000000003,'snapshot-id':3}]");
 }
 
-static void the_head_of_main_cannot_be_removed(void **state)
+static void iceberg_8_7_99_the_head_of_main_cannot_be_removed(void **state)
 {
     (void)state;
     AUTO_METADATA struct metadata *metadata = table_with_snapshots();
@@ -350,7 +350,7 @@ int main(void)
         cmocka_unit_test(malformed_refs_are_refused),
         cmocka_unit_test(iceberg_8_1_8_the_log_survives_the_removal_of_main),
         cmocka_unit_test(removed_snapshots_take_their_refs_and_statistics_with_them),
-        cmocka_unit_test(the_head_of_main_cannot_be_removed),
+        cmocka_unit_test(iceberg_8_7_99_the_head_of_main_cannot_be_removed),
         cmocka_unit_test(a_commit_may_remove_and_add_at_once),
         cmocka_unit_test(iceberg_8_1_7_statistics_live_through_commits),
         cmocka_unit_test(row_ids_are_taken_once),
