@@ -13,6 +13,7 @@ import pytest
 
 from arrow_values import table_values
 from connect import block
+from evolution import evolve, found, table_of
 from server import Server
 from spark import attach
 from type_matrix import Limit, Section, fill, page_shows, pair_name, pairs
@@ -42,12 +43,18 @@ def session(server: Server, spark: Any) -> Any:
     return attach(spark, block(server, "spark"))
 
 
-def collect(session: Any, server: Server, case: Case, table: str, columns: list[str], vectorised: bool) -> dict[str, list[Value]]:
+@pytest.fixture(scope="module")
+def evolved(server: Server) -> None:
+    for version in (2, 3):
+        evolve(server, version)
+
+
+def collect(session: Any, server: Server, kind: str, table: str, columns: list[str], vectorised: bool) -> dict[str, list[Value]]:
     session.conf.set("spark.sql.iceberg.vectorization.enabled", str(vectorised).lower())
     frame = session.table(f"{server.dev['warehouse']}.{table}").select(*columns)
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert ("ColumnarToRow" in plan) == vectorised, plan
-    return table_values(pa.Table.from_batches(frame._collect_as_arrow()).sort_by("n"), case.kind)
+    return table_values(pa.Table.from_batches(frame._collect_as_arrow()).sort_by("n"), kind)
 
 
 @pytest.mark.parametrize("section", [PLAIN, VECTORISED], ids=["row-by-row", "vectorised"])
@@ -57,9 +64,17 @@ def test_spark_reads_what_was_sent(session: Any, server: Server, warned: dict[st
     version, case = pair
 
     def read(table: str, columns: list[str]) -> dict[str, list[Value]]:
-        return collect(session, server, case, table, columns, section is VECTORISED)
+        return collect(session, server, case.kind, table, columns, section is VECTORISED)
 
     section.judge(version, case, read, warned)
+
+
+@pytest.mark.parametrize("vectorised", [False, True], ids=["row-by-row", "vectorised"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_spark_reads_both_sides_of_a_changed_schema(session: Any, server: Server, evolved: None, version: int,
+                                                    vectorised: bool) -> None:
+    wanted = {name: values for name, values in found(version).items() if not vectorised or name not in ("c", "l")}
+    assert collect(session, server, "", table_of(version), list(wanted), vectorised) == wanted
 
 
 def test_the_page_shows_what_was_seen() -> None:
