@@ -91,7 +91,14 @@ err store_get(const struct store *store, struct arena *arena, str key,
     if (!store_key_valid(key)) {
         return key_refused(key, error);
     }
-    return store->ops->get(store->self, arena, key, out_object, error);
+    struct store_object object = {0};
+    TRY(store->ops->get(store->self, arena, key, &object, error));
+    if (object.body.size != (size_t)object.size) {
+        return error_set(error, IO, ERROR_UNAVAILABLE, "%.*s was read short: %zu of %lld bytes",
+                         STR_ARG(key), object.body.size, (long long)object.size);
+    }
+    *out_object = object;
+    return OK;
 }
 
 err store_head(const struct store *store, struct arena *arena, str key,

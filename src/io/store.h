@@ -72,7 +72,7 @@ MUST_USE err store_put(const struct store *store, str key, str body, const struc
 MUST_USE err store_put_pieces(const struct store *store, str key, const str *pieces,
                               size_t piece_count, const struct store_meta *meta,
                               struct error *error);
-/* Body and metadata in the arena. LIMIT when it does not fit. */
+/* Body and metadata in the arena. LIMIT when it does not fit. IO when it was read short. */
 MUST_USE err store_get(const struct store *store, struct arena *arena, str key,
                        struct store_object *out_object, struct error *error);
 MUST_USE err store_head(const struct store *store, struct arena *arena, str key,

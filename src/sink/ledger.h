@@ -105,7 +105,8 @@ struct ledger_batch {
     str held_reason; /* object_missing or object_damaged */
     i64 misses;      /* ticks at which its bytes did not verify */
     instant missed_at;
-    bool retried; /* an earlier plan was begun and is void: its rejects file may be stale */
+    bool retried; /* an earlier plan was begun, and is void or forgotten: its rejects file may be
+                     stale */
     str plan_id;  /* data NULL: none */
     i64 rows_committed;
     i64 rows_rejected;

@@ -243,7 +243,8 @@ err orphan_insert_pending(struct db_tx *tx, struct arena *arena, str sink_id,
 {
     str answer;
     TRY(orphan_print_answer(arena, segment, &answer, error));
-    /* The update comes first: seq and ingest_ts are given under the row's lock (I20). */
+    /* The update comes first: seq and ingest_ts are given under the row's lock (I20). A plan that
+     * nobody knows any more may have written the batch's rejects file: retried. */
     TRY(db_run(tx, error,
                "UPDATE sink SET next_seq = next_seq + 1, last_ingest_ts = CASE WHEN "
                "last_ingest_ts < ?2 THEN ?2 ELSE last_ingest_ts END, waiting_batches = "
@@ -253,7 +254,7 @@ err orphan_insert_pending(struct db_tx *tx, struct arena *arena, str sink_id,
                "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
                "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
                "misses, retried, rows_committed, rows_rejected) SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, "
-               "?8, ?9, ?10, next_seq - 1, ?11, last_ingest_ts, ?12, 0, 0, 0, 0, 0, 0 FROM sink "
+               "?8, ?9, ?10, next_seq - 1, ?11, last_ingest_ts, ?12, 0, 0, 0, 1, 0, 0 FROM sink "
                "WHERE id = ?1",
                DB_T(sink_id), DB_T(row_id), DB_T(id_uid_str(uid)), DB_T(object_key),
                DB_N(segment->offset), DB_N(segment->bytes), DB_N(segment->rows),

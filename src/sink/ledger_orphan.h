@@ -23,7 +23,7 @@ struct ledger_segment {
     u8 body_hash[16];
     instant received_at;
     instant modified_at;
-    bool proven; /* a plan of the chain, or a verdict, names its uid */
+    bool proven; /* a plan of the chain, or a verdict, explains it */
 };
 
 /* What the ledger knows of an object in the store. */
@@ -36,13 +36,16 @@ struct ledger_object {
 };
 MUST_USE err ledger_know_objects(const struct db *db, str sink_id, struct ledger_object *objects,
                                  size_t count, struct error *error);
+/* The number of a pass that begins now. Two passes at once may have one number; a later one has no
+ * lower. */
+MUST_USE err ledger_next_look(const struct db *db, str sink_id, i64 *out_look, struct error *error);
 /* Records the segments that no row refers to, and that the objects `again` are still there. `look`
  * numbers the pass. */
 MUST_USE err ledger_see_orphans(const struct db *db, str sink_id, i64 look,
                                 const struct ledger_segment *segments, size_t count,
                                 const struct ledger_object *again, size_t again_count,
                                 struct error *error);
-/* Forgets what this pass did not find. */
+/* Forgets what neither this pass nor a later one has found. */
 MUST_USE err ledger_forget_orphans(const struct db *db, str sink_id, i64 look, struct error *error);
 /* One object is gone from the store. */
 MUST_USE err ledger_forget_orphan(const struct db *db, str sink_id, str object_key,
@@ -58,9 +61,10 @@ MUST_USE err ledger_list_orphans(const struct db *db, struct arena *arena, str s
                                  enum ledger_orphans which, str after_key, size_t limit,
                                  struct ledger_segment **out_segments, size_t *out_count,
                                  struct error *error);
-/* The uids that were found on the chain; every other one of `segments` was looked up in vain. */
+/* Segments that were looked up on the chain. */
 struct ledger_checked {
     struct uid uid;
+    str batch_id;
     bool proven;
 };
 MUST_USE err ledger_check_orphans(const struct db *db, str sink_id,

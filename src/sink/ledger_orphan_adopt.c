@@ -44,6 +44,7 @@ static err weigh_body(struct db_tx *tx, void *context, struct error *error)
     bool is_void = false;
     adopting->wanted = false;
     adopting->adopted = (struct ledger_adopted){0};
+    TRY(ledger_recover_goes_on(tx, adopting->sink_id, error));
     TRY(orphan_load(tx, adopting->arena, adopting->sink_id, adopting->object_key, &orphans, &count,
                     error));
     if (count > 0) {
@@ -171,6 +172,7 @@ static err adopt_body(struct db_tx *tx, void *context, struct error *error)
     size_t count = 0;
     bool is_void = false;
     adopting->adopted = (struct ledger_adopted){0};
+    TRY(ledger_recover_goes_on(tx, adopting->sink_id, error));
     TRY(orphan_is_void(tx, adopting->arena, &adopting->copy->old_uid, &is_void, error));
     if (is_void) {
         return OK; /* this very transaction has been done before */

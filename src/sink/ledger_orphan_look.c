@@ -54,12 +54,37 @@ static err see_segment(struct db_tx *tx, const struct seeing *seeing,
         "chain, kept) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, running_us, "
         "?14, 0, 0 FROM installation WHERE NOT EXISTS (SELECT 1 FROM batch WHERE sink = ?1 AND "
         "uid = ?4 AND byte_offset = ?5) ON CONFLICT (sink, object_key, byte_offset) DO UPDATE SET "
-        "looked = excluded.looked",
+        "looked = CASE WHEN looked < excluded.looked THEN excluded.looked ELSE looked END",
         DB_T(seeing->sink_id), DB_T(segment->object_key), sql_text(segment->batch_id),
         DB_T(id_uid_str(&segment->uid)), DB_N(segment->offset), DB_N(segment->bytes),
         DB_N(segment->rows), DB_N(segment->refused), sql_bytes(segment->sha256.bytes, 32),
         sql_bytes(segment->body_hash, 16), DB_N(segment->received_at), DB_N(segment->modified_at),
         DB_N(db_now(tx)), DB_N(seeing->look));
+}
+
+struct looking {
+    str sink_id;
+    i64 look;
+};
+
+static err next_look_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct looking *looking = context;
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * KIB);
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, arena, &rows, error,
+                   "SELECT coalesce(max(looked), 0) + 1 FROM orphan_segment WHERE sink = ?1",
+                   DB_T(looking->sink_id)));
+    looking->look = db_number(&rows, 0, 0);
+    return OK;
+}
+
+err ledger_next_look(const struct db *db, str sink_id, i64 *out_look, struct error *error)
+{
+    struct looking looking = {.sink_id = sink_id};
+    TRY(db_read(db, next_look_body, &looking, error));
+    *out_look = looking.look;
+    return OK;
 }
 
 static err see_body(struct db_tx *tx, void *context, struct error *error)
@@ -70,7 +95,8 @@ static err see_body(struct db_tx *tx, void *context, struct error *error)
     }
     for (size_t i = 0; i < seeing->again_count; i++) {
         TRY(db_run(tx, error,
-                   "UPDATE orphan_segment SET looked = ?3 WHERE sink = ?1 AND object_key = ?2",
+                   "UPDATE orphan_segment SET looked = ?3 WHERE sink = ?1 AND object_key = ?2 "
+                   "AND looked < ?3",
                    DB_T(seeing->sink_id), DB_T(seeing->again[i].object_key), DB_N(seeing->look)));
     }
     return OK;
@@ -92,7 +118,7 @@ err ledger_see_orphans(const struct db *db, str sink_id, i64 look,
 static err forget_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct seeing *seeing = context;
-    return db_run(tx, error, "DELETE FROM orphan_segment WHERE sink = ?1 AND looked <> ?2",
+    return db_run(tx, error, "DELETE FROM orphan_segment WHERE sink = ?1 AND looked < ?2",
                   DB_T(seeing->sink_id), DB_N(seeing->look));
 }
 
@@ -197,9 +223,10 @@ static err check_body(struct db_tx *tx, void *context, struct error *error)
     for (size_t i = 0; i < checking->count; i++) {
         const struct ledger_checked *checked = &checking->checked[i];
         TRY(db_run(tx, error,
-                   "UPDATE orphan_segment SET chain = ?3 WHERE sink = ?1 AND uid = ?2 AND "
-                   "chain <> 2",
+                   "UPDATE orphan_segment SET chain = ?4 WHERE sink = ?1 AND uid = ?2 AND "
+                   "batch_id = ?3 AND chain <> 2",
                    DB_T(checking->sink_id), DB_T(id_uid_str(&checked->uid)),
+                   sql_text(checked->batch_id),
                    DB_N(checked->proven ? ORPHAN_CHAIN_PROVEN : ORPHAN_CHAIN_ABSENT)));
     }
     return OK;

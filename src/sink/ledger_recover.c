@@ -39,6 +39,18 @@ err ledger_begin_recover(const struct db *db, str sink_id, struct error *error)
     return db_transact(db, begin_body, &sink_id, error);
 }
 
+/* A recover that stood still may wake when another one has come to its end, and rolls and deletes
+ * have gone on: none of its steps may happen any more. */
+err ledger_recover_goes_on(struct db_tx *tx, str sink_id, struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create(RECOVER_SCRATCH_BYTES_MAX);
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, arena, &rows, error,
+                   "SELECT 1 FROM sink WHERE id = ?1 AND recovering = 1 AND state <= 1",
+                   DB_T(sink_id)));
+    return rows.row_count == 1 ? OK : ledger_lost(error, "the sink is not recovering any more");
+}
+
 struct ahead {
     str sink_id;
     i64 n;
@@ -131,16 +143,25 @@ static err check_invariants(struct db_tx *tx, struct arena *arena, str sink_id, 
     return OK;
 }
 
+err ledger_recount_waiting(struct db_tx *tx, str sink_id, struct error *error)
+{
+    return db_run(tx, error,
+                  "UPDATE sink SET waiting_batches = (SELECT count(*) FROM batch b WHERE b.sink = "
+                  "?1 AND b.state <= 1), waiting_bytes = (SELECT coalesce(sum(b.bytes), 0) FROM "
+                  "batch b WHERE b.sink = ?1 AND b.state <= 1) WHERE id = ?1",
+                  DB_T(sink_id));
+}
+
 static err end_body(struct db_tx *tx, void *context, struct error *error)
 {
     const str *sink_id = context;
     struct arena *arena AUTO_ARENA = arena_create(RECOVER_SCRATCH_BYTES_MAX);
+    TRY(ledger_recover_goes_on(tx, *sink_id, error));
     TRY(check_invariants(tx, arena, *sink_id, error));
+    TRY(ledger_recount_waiting(tx, *sink_id, error));
     TRY(db_run(tx, error,
                "UPDATE sink SET recovering = 0, fences = NULL, mismatch_at = NULL, last_error = "
-               "NULL, waiting_batches = (SELECT count(*) FROM batch b WHERE b.sink = ?1 AND "
-               "b.state <= 1), waiting_bytes = (SELECT coalesce(sum(b.bytes), 0) FROM batch b "
-               "WHERE b.sink = ?1 AND b.state <= 1) WHERE id = ?1 AND recovering = 1",
+               "NULL WHERE id = ?1",
                DB_T(*sink_id)));
     return db_run(tx, error,
                   "UPDATE sink SET state = 0, state_reason = NULL WHERE id = ?1 AND state = 1 AND "
@@ -163,6 +184,7 @@ struct stopping {
 static err stop_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct stopping *stopping = context;
+    TRY(ledger_recount_waiting(tx, stopping->sink_id, error));
     return db_run(
         tx, error,
         "UPDATE sink SET state = 1, state_reason = ?2, last_error = ?3, mismatch_at = "
@@ -205,13 +227,15 @@ struct undoing {
 static err undo_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct undoing *undoing = context;
+    TRY(ledger_recover_goes_on(tx, undoing->sink_id, error));
     TRY(sql_change(tx, error, &undoing->undone,
                    "UPDATE plan SET state = 4, begun = 0, doomed = 1, void_reason = 'recover', "
                    "finished_at = ?3 WHERE sink = ?1 AND state <= 2 AND id <> ?2",
                    DB_T(undoing->sink_id), sql_text(undoing->proven_id), DB_N(db_now(tx))));
+    /* What waits was perhaps planned since, by plans that are forgotten. */
     return db_run(tx, error,
                   "UPDATE batch SET state = 0, plan = NULL, retried = 1 WHERE sink = ?1 AND state "
-                  "= 1 AND (plan IS NULL OR plan <> ?2)",
+                  "<= 1 AND (plan IS NULL OR plan <> ?2)",
                   DB_T(undoing->sink_id), sql_text(undoing->proven_id));
 }
 
@@ -415,7 +439,7 @@ static err prove_batch(struct db_tx *tx, struct proving *proving, size_t index, 
     proving->rows_rejected += proving->plan->verdicts[index].rows_rejected;
     bool waits = standing.found && standing.state <= BATCH_PLANNED;
     if (standing.settled || (PLANTED(27) && standing.found && !standing.same_uid) ||
-        (proving->as == PLAN_VOID && standing.found && !waits)) {
+        (PLANTED(7) && !standing.found) || (proving->as == PLAN_VOID && standing.found && !waits)) {
         return OK; /* so it was; or the chain wins over the verdict */
     }
     if (proving->as == PLAN_VOID && standing.found && !standing.same_uid) {
@@ -446,6 +470,7 @@ static err prove_body(struct db_tx *tx, void *context, struct error *error)
     proving->rows_rejected = 0;
     plan->committed = 0;
     plan->quarantined = 0;
+    TRY(ledger_recover_goes_on(tx, plan->sink_id, error));
     for (size_t i = 0; i < plan->count; i++) {
         struct arena_mark mark = arena_mark(arena);
         TRY(prove_batch(tx, proving, i, error));

@@ -109,14 +109,15 @@ static err restore_body(struct db_tx *tx, void *context, struct error *error)
     } else {
         TRY(update_settings(tx, sink, error));
     }
-    return sink->state != SINK_DELETING
-               ? OK
-               : db_run(
-                     tx, error,
-                     "UPDATE sink SET state = 3, state_reason = NULL, recovering = 0, claim_state "
-                     "= CASE WHEN claim_state = 0 THEN 1 ELSE claim_state END WHERE id = ?1 AND "
-                     "state <= 1",
-                     DB_T(sink->id));
+    if (sink->state != SINK_DELETING) {
+        return OK;
+    }
+    TRY(ledger_recount_waiting(tx, sink->id, error));
+    return db_run(
+        tx, error,
+        "UPDATE sink SET state = 3, state_reason = NULL, recovering = 0, claim_state = CASE WHEN "
+        "claim_state = 0 THEN 1 ELSE claim_state END WHERE id = ?1 AND state <= 1",
+        DB_T(sink->id));
 }
 
 err ledger_restore_sink(const struct db *db, const struct ledger_sink *sink, bool *out_made,

@@ -64,6 +64,11 @@ MUST_USE err ledger_plan_in(struct db_tx *tx, struct arena *arena, str plan_id,
  * and none was rejected by a void plan whose verdict is not durable yet. */
 MUST_USE err ledger_doom_plan_objects(struct db_tx *tx, str plan_id, struct error *error);
 
+/* CONFLICT unless the sink is recovering: for every step of a recover. */
+MUST_USE err ledger_recover_goes_on(struct db_tx *tx, str sink_id, struct error *error);
+/* Counts afresh what waits. */
+MUST_USE err ledger_recount_waiting(struct db_tx *tx, str sink_id, struct error *error);
+
 /* The compare-and-swap found another state. */
 err ledger_lost(struct error *error, const char *what);
 

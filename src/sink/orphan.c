@@ -261,9 +261,8 @@ err orphan_record(const struct roll_env *env, str sink_id, enum orphan_look whic
     struct arena *arena AUTO_ARENA = arena_create((size_t)ORPHAN_SCRATCH_MIB_MAX * MIB);
     char after_bytes[STORE_KEY_MAX + 1];
     str after = STR("");
-    u32 lot = 0;
-    seam_random(env->seam, &lot, sizeof(lot));
-    i64 look = (i64)lot;
+    i64 look = 0;
+    TRY(ledger_next_look(env->db, sink_id, &look, error));
     while (after.data != NULL) {
         struct page page = {0};
         str next = {NULL, 0};

@@ -80,43 +80,68 @@ struct pass {
 
 /* ---- the chain ---- */
 
+/* A segment is explained by a plan that names it: or, after its row was forgotten, by one that
+ * names the same batch under another uid (a resend, or a copy). An object that cannot be read is
+ * explained by its uid alone. */
 struct checks {
-    struct map *places; /* uid -> index */
-    struct ledger_checked *checked;
+    const struct ledger_segment *segments;
+    struct ledger_checked *checked; /* one per segment */
+    u64 *next;                      /* of the same name; count: the last */
+    struct map *places;             /* name -> its first segment */
     size_t count;
 };
+
+/* Of an object that cannot be read its uid; else the batch id. */
+static str name_of(const struct ledger_segment *segment)
+{
+    return segment->batch_id.size > 0 ? segment->batch_id : id_uid_str(&segment->uid);
+}
+
+static void mark_named(struct checks *checks, str name, const struct ledger_batch *batch)
+{
+    const u64 *place = map_get(checks->places, name);
+    for (u64 i = place == NULL ? checks->count : *place; i < checks->count; i = checks->next[i]) {
+        const struct ledger_segment *segment = &checks->segments[i];
+        bool same = segment->batch_id.size == 0 ||
+                    memcmp(segment->body_hash, batch->body_hash, sizeof(batch->body_hash)) == 0;
+        checks->checked[i].proven = checks->checked[i].proven || same;
+    }
+}
 
 static err mark_plan(void *context, const struct chain_plan *plan, struct error *error)
 {
     struct checks *checks = context;
     (void)error;
     for (size_t i = 0; i < plan->count; i++) {
-        const u64 *place = map_get(checks->places, id_uid_str(&plan->batches[i].uid));
-        if (place != NULL) {
-            checks->checked[*place].proven = true;
-        }
+        mark_named(checks, plan->batches[i].batch_id, &plan->batches[i]);
+        mark_named(checks, id_uid_str(&plan->batches[i].uid), &plan->batches[i]);
     }
     return OK;
 }
 
-static err collect_uids(struct arena *arena, const struct ledger_segment *segments, size_t count,
-                        struct checks *checks, struct error *error)
+static err open_checks(struct arena *arena, const struct ledger_segment *segments, size_t count,
+                       struct checks *checks, struct error *error)
 {
-    checks->places = map_create(arena, count);
-    checks->checked = arena_array(arena, count, sizeof(*checks->checked));
-    if (checks->places == NULL || checks->checked == NULL) {
+    *checks = (struct checks){
+        .segments = segments,
+        .checked = arena_array(arena, count, sizeof(*checks->checked)),
+        .next = arena_array(arena, count, sizeof(*checks->next)),
+        .places = map_create(arena, count),
+        .count = count,
+    };
+    if (checks->places == NULL || checks->checked == NULL || checks->next == NULL) {
         return error_memory(error);
     }
     for (size_t i = 0; i < count; i++) {
         bool fresh = false;
-        u64 *place = map_put(checks->places, id_uid_str(&segments[i].uid), &fresh);
+        u64 *place = map_put(checks->places, name_of(&segments[i]), &fresh);
         if (place == NULL) {
             return error_memory(error);
         }
-        if (fresh) {
-            *place = checks->count;
-            checks->checked[checks->count++].uid = segments[i].uid;
-        }
+        checks->checked[i] = (struct ledger_checked){.uid = segments[i].uid,
+                                                     .batch_id = segments[i].batch_id};
+        checks->next[i] = fresh ? count : *place;
+        *place = i;
     }
     return OK;
 }
@@ -136,7 +161,7 @@ err orphan_check_chain(const struct roll_env *env, str sink_id, enum ledger_orph
     if (count == 0) {
         return OK;
     }
-    TRY(collect_uids(arena, segments, count, &checks, error));
+    TRY(open_checks(arena, segments, count, &checks, error));
     TRY(chain_visit_all(&env->warehouse->files, sink_id, sink.last_n, sink.last_plan_id, mark_plan,
                         &checks, error));
     return ledger_check_orphans(env->db, sink_id, checks.checked, checks.count, error);

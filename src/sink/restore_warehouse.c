@@ -87,6 +87,19 @@ static err restore_settings(const struct roll_env *env, struct arena *arena, str
     return OK;
 }
 
+/* Objects that cannot be read for good say nothing; restore_settings tells. */
+static err is_deleted(const struct roll_env *env, struct arena *arena, str sink_id,
+                      bool *out_deleted, struct error *error)
+{
+    struct ledger_sink sink = {0};
+    struct error told = {0};
+    err read = settings_read(&env->warehouse->files, arena, env->installation_id, sink_id, &sink,
+                             &told);
+    *out_deleted = read == OK && sink.state == SINK_DELETED;
+    bool said = read == OK || read == NOT_FOUND || read == CORRUPT;
+    return said ? OK : error_set(error, read, told.code, "%s", told.message);
+}
+
 /* Deleted ones first: they give their table to others. */
 static err restore_all_settings(const struct roll_env *env, struct arena *arena,
                                 struct restore_report *report, struct error *error)
@@ -96,10 +109,8 @@ static err restore_all_settings(const struct roll_env *env, struct arena *arena,
     TRY(settings_list_sinks(&env->warehouse->files, arena, &ids, &count, error));
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
-            struct ledger_sink sink = {0};
-            bool deleted = settings_read(&env->warehouse->files, arena, env->installation_id,
-                                         ids[i], &sink, NULL) == OK &&
-                           sink.state == SINK_DELETED;
+            bool deleted = false;
+            TRY(is_deleted(env, arena, ids[i], &deleted, error));
             if (deleted != (pass == 0)) {
                 continue;
             }

@@ -15,7 +15,8 @@
 /* So long after its delete a sink's folder is looked at: by then everything in it is old enough. */
 #define SWEEP_DELETED_US (42 * TIME_DAY_US)
 
-/* Doomed objects of the warehouse, until none is left or a whole page failed. */
+/* Doomed objects of the warehouse, until none is left or a whole page failed. None goes while the
+ * store does not tell the present version of each embedded table (section 9, step 0). */
 MUST_USE err sweep_objects(const struct roll_env *env, i64 *out_deleted, struct error *error);
 /* `_sink/<sink>/rejects/` alone, every page of it. */
 MUST_USE err sweep_rejects(const struct roll_env *env, str sink_id, i64 *out_deleted,

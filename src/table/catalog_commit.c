@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/planted.h"
 #include "table/catalog_keep.h"
 #include "table/catalog_state.h"
 #include "table/document.h"
@@ -212,6 +213,9 @@ MUST_USE static err swap_pointers(struct catalog_local *local, struct arena *are
 
 void catalog_point(struct catalog_local *local, const json_t *document, str uri)
 {
+    if (PLANTED(31)) {
+        return;
+    }
     struct error error = {0};
     err result = metadata_file_point(local->locations, document, uri, &error);
     if (result != OK) {
@@ -328,7 +332,9 @@ MUST_USE static err steps_run(struct catalog_local *local, struct arena *arena, 
     err result = steps_write_and_swap(local, arena, steps, count, &why);
     if (result == OK) {
         steps_finish(local, steps, count);
-    } else if (result != UNKNOWN) {
+    } else if (result == UNKNOWN) {
+        atomic_store(&local->hints_behind, true);
+    } else {
         steps_remove_files(local, steps, count);
     }
     if (result != OK && result != CONFLICT) {

@@ -550,6 +550,25 @@ static void threads_may_make_the_same_directories(void **state)
     assert_int_equal(list.count, 160);
 }
 
+static err short_get(void *self, struct arena *arena, str key, struct store_object *out_object,
+                     struct error *error)
+{
+    struct fixture *f = self;
+    TRY(store_get(&f->store, arena, key, out_object, error));
+    out_object->body.size--;
+    return OK;
+}
+
+static void what_is_read_short_is_no_answer(void **state)
+{
+    struct fixture *f = *state;
+    static const struct store_ops ops = {.get = short_get};
+    const struct store cut = {.ops = &ops, .self = f};
+    struct store_object object = {0};
+    assert_int_equal(store_put(&f->store, STR("a"), STR("bytes"), NULL, NULL), OK);
+    assert_int_equal(store_get(&cut, f->arena, STR("a"), &object, NULL), IO);
+}
+
 #define BOTH(test)                                                                                 \
     {"mem: " #test, test, set_up_mem, tear_down, NULL},                                            \
     {                                                                                              \
@@ -561,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(what_is_put_is_got),
+        BOTH(what_is_read_short_is_no_answer),
         BOTH(pieces_are_joined),
         BOTH(what_is_not_there_is_not_found),
         BOTH(removing_is_idempotent),

@@ -332,6 +332,36 @@ static void a_group_is_voided_when_every_segment_is(void **state)
     assert_books(f);
 }
 
+/* ---- two passes at once ---- */
+
+static i64 begin_look(struct roll_fixture *f)
+{
+    i64 look = 0;
+    must(f, ledger_next_look(&f->db, f->sink_id, &look, &f->error));
+    return look;
+}
+
+static void what_a_later_pass_has_seen_is_not_forgotten(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct ledger_accept item = store_batch(f, "a", "{\"x\":1}");
+    collect(f);
+    i64 first = begin_look(f);
+    const struct ledger_object again = {.object_key = item.object_key, .uid = item.uid};
+    must(f, ledger_see_orphans(&f->db, f->sink_id, first, NULL, 0, &again, 1, &f->error));
+    i64 second = begin_look(f);
+    assert_true(second > first);
+    must(f, ledger_see_orphans(&f->db, f->sink_id, second, NULL, 0, &again, 1, &f->error));
+    must(f, ledger_forget_orphans(&f->db, f->sink_id, first, &f->error));
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM orphan_segment"), 1);
+    /* Nor does the first one take the second one's look back. */
+    must(f, ledger_see_orphans(&f->db, f->sink_id, first, NULL, 0, &again, 1, &f->error));
+    must(f, ledger_forget_orphans(&f->db, f->sink_id, second, &f->error));
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM orphan_segment"), 1);
+    must(f, ledger_forget_orphans(&f->db, f->sink_id, second + 1, &f->error));
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM orphan_segment"), 0);
+}
+
 /* ---- every call failing, lost, or the last ---- */
 
 static void store_scene(struct roll_fixture *f)
@@ -432,6 +462,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_group_is_voided_when_every_segment_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(orphans_are_judged_page_after_page, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_later_pass_has_seen_is_not_forgotten, set_up,
+                                        tear_down),
         cmocka_unit_test(a_pass_may_end_anywhere),
         cmocka_unit_test(every_edge_was_taken),
     };

@@ -1,7 +1,6 @@
 #include "restore_fixture.h"
 
 #include "sink/chain.h"
-#include "sink/settings.h"
 
 /* recover (exactly-once section 9): an older copy of the ledger is put back, the store goes on. */
 
@@ -85,6 +84,65 @@ static void what_was_accepted_after_the_copy_has_a_row_again(void **state)
     assert_true(is_void(f, &late.uid));
     must(f, store_remove(&f->store, late.object_key, &f->error));
     assert_whole(f, 4);
+}
+
+/* The chain explains the one batch of an object that it names, not its neighbour. */
+static void a_group_of_which_one_batch_was_rolled_loses_none(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "first", "{\"x\":0}");
+    roll_out(f);
+    struct db copy = take_copy(f);
+    struct ledger_accept items[] = {describe_batch(f, "a", STR("{\"x\":1}")),
+                                    describe_batch(f, "b", STR("{\"x\":2}"))};
+    const char *const bodies[] = {"{\"x\":1}", "{\"x\":2}"};
+    store_group(f, items, bodies, 2);
+    accept_item(f, &items[0]);
+    accept_item(f, &items[1]);
+    tell_sql(f, "UPDATE sink SET roll_bytes = 1");
+    f->now += 120 * TIME_SECOND_US;
+    roll_tick(f);
+    assert_int_equal(look_batch(f, "a").state, BATCH_COMMITTED);
+    assert_int_equal(look_batch(f, "b").state, BATCH_PENDING);
+    put_back(f, &copy);
+    db_close(&copy);
+    struct restore_sink report = recover_sink_now(f);
+    assert_int_equal(report.committed, 1);
+    assert_int_equal(report.adopted, 1);
+    assert_whole(f, 3);
+}
+
+/* Its row was forgotten, in the copy too: the chain still knows the batch, by any of its uids. */
+static void a_resend_of_a_forgotten_batch_is_not_adopted(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    sweep(f);
+    struct ledger_accept resend = store_batch(f, "a", "{\"x\":1}");
+    tell_sql(f, "DELETE FROM batch");
+    struct restore_sink report = recover_sink_now(f);
+    assert_int_equal(report.adopted, 0);
+    assert_false(has_batch(f, "a"));
+    assert_true(has_object(f, resend.object_key));
+    assert_int_equal(table_rows(f), 1);
+}
+
+/* A plan that the copy does not know may have written their rejects files. */
+static void what_waits_after_a_recover_writes_its_rejects_afresh(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    struct db copy = take_copy(f);
+    send_object(f, "b", "{\"x\":2}");
+    put_back(f, &copy);
+    db_close(&copy);
+    recover_sink_now(f);
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM batch WHERE retried = 1"), 2);
+    must(f, store_put(&f->store, batch_rejects_key(f->arena, f->sink_id, STR("b")),
+                      STR("{\"row\":0}\n"), NULL, &f->error));
+    assert_whole(f, 2);
+    assert_false(has_object(f, batch_rejects_key(f->arena, f->sink_id, STR("b"))));
 }
 
 static void a_copy_of_before_the_first_roll_finds_its_claim(void **state)
@@ -476,146 +534,6 @@ static void a_roll_that_finds_the_table_ahead_recovers_by_itself(void **state)
     assert_int_equal(look_batch(f, "c").state, BATCH_COMMITTED);
 }
 
-/* ---- sinks by their settings ---- */
-
-static struct restore_report recover_warehouse(struct roll_fixture *f)
-{
-    struct restore_report report = {0};
-    must(f, restore_warehouse(&f->env, f->arena, RESTORE_ALL, &report, &f->error));
-    return report;
-}
-
-static void write_settings(struct roll_fixture *f, enum settings_state state)
-{
-    struct ledger_sink sink = look_sink(f);
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, state, NULL,
-                           &f->error));
-}
-
-static void a_sink_that_the_copy_lacks_is_made_again(void **state)
-{
-    struct roll_fixture *f = *state;
-    write_settings(f, SETTINGS_ACTIVE);
-    send_object(f, "a", "{\"x\":1}");
-    roll_out(f);
-    sweep(f);
-    send_object(f, "b", "{\"x\":2}");
-    tell_sql(f, "DELETE FROM sink");
-    tell_sql(f, "DELETE FROM batch");
-    tell_sql(f, "DELETE FROM plan");
-    struct restore_report report = recover_warehouse(f);
-    assert_int_equal(report.count, 1);
-    assert_true(report.sinks[0].made);
-    assert_int_equal(report.sinks[0].end, RESTORE_RECOVERED);
-    struct ledger_sink sink = look_sink(f);
-    assert_int_equal(sink.roll_seconds, 60);
-    assert_true(str_equal(sink.send_key_id, STR("0123456789ab")));
-    assert_whole(f, 2);
-}
-
-static void newer_settings_take_the_place_of_the_copys(void **state)
-{
-    struct roll_fixture *f = *state;
-    struct ledger_sink sink = look_sink(f);
-    sink.config_version = 3;
-    sink.roll_seconds = 77;
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SETTINGS_ACTIVE,
-                           NULL, &f->error));
-    sink.config_version = 2;
-    sink.roll_seconds = 66;
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &sink, SETTINGS_ACTIVE,
-                           NULL, &f->error));
-    recover_warehouse(f);
-    assert_int_equal(look_sink(f).roll_seconds, 77);
-    assert_int_equal(look_sink(f).config_version, 3);
-}
-
-static void a_deleted_sink_stays_deleted(void **state)
-{
-    struct roll_fixture *f = *state;
-    send_object(f, "a", "{\"x\":1}");
-    roll_out(f);
-    send_object(f, "b", "{\"x\":2}");
-    struct db copy = take_copy(f);
-    i64 discarded = 0;
-    must(f, sink_delete(&f->env, f->sink_id, &discarded, &f->error));
-    assert_int_equal(discarded, 1);
-    put_back(f, &copy);
-    db_close(&copy);
-    struct restore_report report = recover_warehouse(f);
-    assert_int_equal(report.count, 1);
-    assert_int_equal(report.sinks[0].end, RESTORE_DELETED);
-    assert_int_equal(look_sink(f).state, SINK_DELETED);
-    assert_int_equal(look_sink(f).rows_discarded, 1);
-    assert_int_equal(table_rows(f), 1);
-}
-
-static void a_sink_that_was_being_deleted_goes_on_with_it(void **state)
-{
-    struct roll_fixture *f = *state;
-    send_object(f, "a", "{\"x\":1}");
-    roll_out(f);
-    struct db copy = take_copy(f);
-    must(f, sink_delete_begin(&f->env, f->sink_id, &f->error));
-    put_back(f, &copy);
-    db_close(&copy);
-    recover_warehouse(f);
-    assert_int_equal(look_sink(f).state, SINK_DELETING);
-    struct recover_report report = {0};
-    must(f, recover_sinks(&f->env, &report, &f->error));
-    assert_int_equal(report.deleted, 1);
-    assert_true(table_property(f).data == NULL);
-}
-
-static size_t count_settings(struct roll_fixture *f, str sink_id)
-{
-    struct store_list list = {0};
-    str prefix = str_format(f->arena, "_sink/%.*s/sink/", STR_ARG(sink_id));
-    must(f, store_list(&f->store, f->arena, prefix, STR(""), 100, &list, &f->error));
-    return list.count;
-}
-
-/* Killed between its settings object and its row; then the name and the table were used again. */
-static void a_creation_that_was_cut_off_is_no_sink(void **state)
-{
-    struct roll_fixture *f = *state;
-    struct ledger_sink unmade = look_sink(f);
-    write_settings(f, SETTINGS_ACTIVE);
-    unmade.id = STR("snk_00000000dead");
-    must(f, settings_write(&f->store, &f->seam, f->arena, f->installation, &unmade,
-                           SETTINGS_CREATING, NULL, &f->error));
-    struct restore_report report = recover_warehouse(f);
-    assert_int_equal(report.count, 1);
-    assert_int_equal(report.sinks[0].end, RESTORE_RECOVERED);
-    assert_int_equal(count_settings(f, unmade.id), 1);
-    files_age_us = 37 * TIME_DAY_US;
-    age(f, 36 * TIME_DAY_US);
-    recover_warehouse(f);
-    assert_int_equal(count_settings(f, unmade.id), 0);
-    assert_int_equal(count_settings(f, f->sink_id), 1);
-}
-
-static void settings_stay_while_the_sink_lives_and_35_days(void **state)
-{
-    struct roll_fixture *f = *state;
-    i64 deleted = 0;
-    write_settings(f, SETTINGS_CREATING);
-    write_settings(f, SETTINGS_ACTIVE);
-    files_age_us = 37 * TIME_DAY_US;
-    age(f, 36 * TIME_DAY_US);
-    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
-    assert_int_equal(deleted, 0);
-    must(f, sink_delete(&f->env, f->sink_id, &deleted, &f->error));
-    files_age_us = 0;
-    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
-    assert_int_equal(deleted, 0);
-    files_age_us = 37 * TIME_DAY_US;
-    age(f, 36 * TIME_DAY_US);
-    must(f, sweep_settings(&f->env, f->sink_id, &deleted, &f->error));
-    assert_int_equal(deleted, 4); /* creating, active, deleting, deleted */
-    assert_int_equal(count_settings(f, f->sink_id), 0);
-}
-
 /* ---- again, and killed anywhere ---- */
 
 static void a_second_recover_changes_nothing(void **state)
@@ -747,6 +665,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_was_committed_after_the_copy_is_not_rolled_again),
         TEST(what_was_accepted_after_the_copy_has_a_row_again),
+        TEST(a_group_of_which_one_batch_was_rolled_loses_none),
+        TEST(a_resend_of_a_forgotten_batch_is_not_adopted),
+        TEST(what_waits_after_a_recover_writes_its_rejects_afresh),
         TEST(a_copy_of_before_the_first_roll_finds_its_claim),
         TEST(a_sink_that_never_rolled_recovers_too),
         TEST(a_plan_that_the_copy_calls_live_and_that_landed_is_committed),
@@ -767,12 +688,6 @@ int main(void)
         TEST(a_table_that_is_gone_stops_the_sink_and_frees_it),
         TEST(a_stopped_recover_does_not_keep_a_sink_from_being_deleted),
         TEST(a_roll_that_finds_the_table_ahead_recovers_by_itself),
-        TEST(a_sink_that_the_copy_lacks_is_made_again),
-        TEST(newer_settings_take_the_place_of_the_copys),
-        TEST(a_deleted_sink_stays_deleted),
-        TEST(a_sink_that_was_being_deleted_goes_on_with_it),
-        TEST(a_creation_that_was_cut_off_is_no_sink),
-        TEST(settings_stay_while_the_sink_lives_and_35_days),
         TEST(a_second_recover_changes_nothing),
         TEST(a_plan_object_is_read_back_as_it_was_printed),
         TEST(a_damaged_plan_object_is_corrupt),
