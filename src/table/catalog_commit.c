@@ -333,7 +333,7 @@ MUST_USE static err steps_run(struct catalog_local *local, struct arena *arena, 
     if (result == OK) {
         steps_finish(local, steps, count);
     } else if (result == UNKNOWN) {
-        atomic_store(&local->hints_behind, true);
+        atomic_store(&local->shared->hints_behind, true);
     } else {
         steps_remove_files(local, steps, count);
     }

@@ -52,6 +52,7 @@ enum sim_part {
     SIM_DELETER,
     SIM_CLOCKS,
     SIM_FREEZES,
+    SIM_RESTORER,
     SIM_DEATHS,
     SIM_REPLAYS,
     SIM_GROWTH,
@@ -128,7 +129,7 @@ struct actor {
 };
 
 /* One process: its own clocks, its own doors to the world. */
-enum sim_role { SIM_INTAKE, SIM_ROLLER };
+enum sim_role { SIM_INTAKE, SIM_ROLLER, SIM_COLLECTOR, SIM_RECOVERER };
 struct sim_process {
     enum sim_role role;
     i32 slot;
@@ -154,7 +155,8 @@ struct sim_sink {
     i32 slot; /* of its table */
     i32 table;
     bool deleting; /* a delete was called */
-    bool deleted;  /* it was answered */
+    i64 deleting_at;
+    bool deleted; /* it was answered */
 };
 
 /* What a body says of one row. */
@@ -168,6 +170,7 @@ struct sim_batch {
     i32 body_count;
     i32 acknowledged; /* the body that was answered 2xx, or -1 */
     i64 acknowledged_at;
+    i64 answered_at; /* when first_answer was noted */
     bool sent[SIM_BODIES_MAX];
     i32 landed[SIM_ROWS_MAX]; /* how often the row was committed */
     u8 rejects[SIM_ROWS_MAX]; /* it stands in the batch's rejects file, as last written */
@@ -178,6 +181,9 @@ struct sim_batch {
 struct sim_snapshot {
     i64 id;
     i64 parent;
+    i64 at;    /* when it was first seen */
+    u16 *rows; /* that it brought */
+    size_t row_count;
     char uuid[ID_UUID_SIZE + 1];
     str *manifests; /* paths */
     size_t manifest_count;
@@ -200,6 +206,7 @@ struct sim_table {
     bool partitioned;
     bool gone;
     bool touched; /* the owner broke the sink's claim: it may stop for good */
+    bool rewound; /* the owner rolled main back: rows of it may be gone */
 };
 
 struct sim_event;
@@ -264,6 +271,10 @@ struct sim_world {
     i32 roller_count;
     i64 roll_seconds;
     i64 tick_us;
+    bool restoring;    /* the ledger was put back, and nothing is served yet */
+    bool pointers_old; /* and so were the embedded catalog's pointers */
+    i64 restored_at;   /* the last time it was put back; 0: never */
+    i32 recoverers;    /* processes that ran `recover` */
     /* the model */
     struct sim_sink sinks[SIM_SINKS_MAX];
     i32 sink_count;
@@ -282,6 +293,7 @@ struct sim_world {
     i64 transactions;
     i64 ledger_version; /* as long as it stays, rollers see the same */
     i32 producers_left;
+    i64 sends_soon;
 };
 
 extern struct sim_world *sim;
@@ -327,6 +339,9 @@ i64 sim_late_delay(void);
 struct db sim_db(struct sim_process *process);
 void sim_db_open(void);
 void sim_db_close(void);
+/* The ledger as it stands; and an older one in its place. Only while no process is alive. */
+str sim_db_copy(struct arena *arena);
+void sim_db_put_back(str bytes);
 struct store sim_store(struct sim_process *process);
 struct catalog sim_catalog(struct sim_process *process);
 err sim_catalog_open(void);
@@ -341,6 +356,8 @@ void sim_table_observe(const struct table *after);
 void sim_table_check_final(void);
 void sim_versions_close(void);
 bool sim_is_there(struct arena *arena, str uri); /* the file of a table */
+/* The catalog's pointers were put back and moved forward again: names and snapshots follow. */
+void sim_table_restored(void);
 bool sim_table_broken(str uuid);
 /* Rows of the snapshot that is main's, in the arena. */
 size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows);
@@ -353,10 +370,17 @@ void sim_process_start(enum sim_role role, i32 slot, i32 incarnation);
 void sim_node_open(struct sim_process *process);
 bool sim_node_idle(const struct sim_process *process); /* no request is open */
 void sim_roller_open(struct sim_process *process);
+void sim_collector_open(struct sim_process *process);
+/* One run of `recover`; the actor of a process of its own. */
+void sim_recover(struct actor *actor);
+void sim_run_restorer(struct actor *actor);
 struct roll_env sim_roll_env(struct sim_process *process, const char *holder);
 void sim_process_died(struct sim_process *process); /* it is started again some time */
 void sim_start_producers(void);
+/* A batch to the newest sink of the slot, beside those of the producers. */
+void sim_send_soon(i32 slot, i64 delay_us);
 void sim_start_owners(void);
+void sim_await_trouble(enum sim_part part, i32 slot);
 i32 sim_make_sink(i32 slot);    /* index, or -1 */
 i32 sim_sink_of_slot(i32 slot); /* the newest one, or -1 */
 void sim_make_table(i32 slot);
@@ -390,10 +414,11 @@ void sim_node_send(struct sim_request *request, u64 id);
 void sim_violate(const char *rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sim_check_ledger(void);                  /* at any instant */
-void sim_check_remove(str key);               /* before an object goes */
+void sim_check_remove(str key, i64 sent_at);  /* before an object goes */
 void sim_check_commit(const json_t *request); /* before a request of ours goes */
 void sim_check_landed(str property);
 void sim_check_put(str key, str body);
+bool sim_recovering(str sink_id); /* nothing of it is served */
 void sim_check_final(void);
 
 /* ---- a run ---- */

@@ -420,10 +420,15 @@ static void seam_bytes(void *self, void *out_bytes, size_t size)
     }
 }
 
+/* What a dead process waits for comes only when its other actors have run out. */
 static void seam_pause(void *self, i64 microseconds)
 {
     (void)self;
     sim_wait(microseconds);
+    if (sim_dead() || sim->stopping) {
+        sim_wake(sim->current);
+        leave(sim->current);
+    }
 }
 
 struct seam sim_seam(struct sim_process *process)

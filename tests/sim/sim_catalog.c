@@ -18,17 +18,28 @@ static void sink_table_of(struct table_name name, char out[64])
 
 /* ---- old versions ---- */
 
+/* Half of the time the one before the present, unless that is long ago. */
+static const struct sim_version *old_version(str uuid, i64 age)
+{
+    const struct sim_version *found = NULL;
+    const struct sim_version *present = NULL;
+    const struct sim_version *before = NULL;
+    for (size_t i = 0; i < sim->version_count; i++) {
+        const struct sim_version *version = &sim->versions[i];
+        if (str_equal(str_from(sim->tables[version->table].uuid), uuid)) {
+            before = present;
+            present = version;
+            found = version->at <= sim->now - age ? version : found;
+        }
+    }
+    bool recent = before != NULL && sim->now - present->at < sim->horizon / 12;
+    return recent && sim_below(2) == 0 ? before : found;
+}
+
 /* What was current `age` ago, if its file is still there. */
 static bool load_old(str uuid, i64 age, struct arena *arena, struct table *out_table)
 {
-    const struct sim_version *found = NULL;
-    for (size_t i = 0; i < sim->version_count; i++) {
-        const struct sim_version *version = &sim->versions[i];
-        if (str_equal(str_from(sim->tables[version->table].uuid), uuid) &&
-            version->at <= sim->now - age) {
-            found = version;
-        }
-    }
+    const struct sim_version *found = old_version(uuid, age);
     if (found == NULL || !sim_is_there(arena, found->location) ||
         !str_equal(metadata_uuid(found->metadata), uuid)) {
         return false;

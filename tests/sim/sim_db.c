@@ -172,6 +172,8 @@ static err clear_body(struct db_tx *tx, void *context, struct error *error)
         "DELETE FROM quarantine",
         "DELETE FROM clock_sample",
         "DELETE FROM doomed_object",
+        "DELETE FROM orphan_segment",
+        "DELETE FROM incarnation_bucket",
         "DELETE FROM reject_count",
         "DELETE FROM reject_recent",
         "DELETE FROM usage_month",
@@ -179,7 +181,8 @@ static err clear_body(struct db_tx *tx, void *context, struct error *error)
         "DELETE FROM alert",
         "DELETE FROM catalog_namespace",
         "DELETE FROM catalog_table",
-        "UPDATE installation SET running_us = 0, incarnation = 0",
+        "DELETE FROM catalog_receipt",
+        "UPDATE installation SET running_us = 0, incarnation = 0, copied = 0",
     };
     for (size_t i = 0; i < ARRAY_COUNT(clears); i++) {
         TRY(db_exec(tx, clears[i], NULL, 0, NULL, error));
@@ -223,6 +226,75 @@ void sim_db_open(void)
     }
     opened = db_transact(&sim->raw_db, clear_body, NULL, &error);
     assert(opened == OK);
+}
+
+/* ---- copies ---- */
+
+str sim_db_copy(struct arena *arena)
+{
+    str bytes = take_bytes(sim->connection);
+    str copy = str_copy(arena, bytes);
+    assert(copy.data != NULL);
+    free_bytes(bytes);
+    return copy;
+}
+
+/* Scaled out, the catalog is not in the ledger: it stays as it is. */
+static err keep_catalog_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct db_rows *rows = context;
+    return db_query(tx, sim->scratch,
+                    "SELECT warehouse, namespace, name, kind, uuid, metadata_location FROM "
+                    "catalog_table",
+                    NULL, 0, rows, error);
+}
+
+static err return_catalog_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const struct db_rows *rows = context;
+    TRY(db_exec(tx, "DELETE FROM catalog_table", NULL, 0, NULL, error));
+    for (size_t i = 0; i < rows->row_count; i++) {
+        TRY(db_run(tx, error,
+                   "INSERT INTO catalog_table (warehouse, namespace, name, kind, uuid, "
+                   "metadata_location) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                   DB_T(db_text(rows, i, 0)), DB_T(db_text(rows, i, 1)), DB_T(db_text(rows, i, 2)),
+                   DB_N(db_number(rows, i, 3)), DB_T(db_text(rows, i, 4)),
+                   DB_T(db_text(rows, i, 5))));
+    }
+    return OK;
+}
+
+static void overwrite(str bytes)
+{
+    struct db_connection source = {0};
+    struct error error = {0};
+    err opened = db_connection_open(&source, STR(":memory:"), DB_CONNECTION_MEMORY, &error);
+    assert(opened == OK);
+    load_bytes(&source, bytes);
+    sqlite3_backup *backup = sqlite3_backup_init(sim->connection->handle, "main", source.handle,
+                                                 "main");
+    assert(backup != NULL);
+    int stepped = sqlite3_backup_step(backup, -1);
+    assert(stepped == SQLITE_DONE);
+    int finished = sqlite3_backup_finish(backup);
+    assert(finished == SQLITE_OK);
+    db_connection_close(&source);
+}
+
+void sim_db_put_back(str bytes)
+{
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct db_rows rows = {0};
+    end_doubt();
+    err done = db_read(&sim->raw_db, keep_catalog_body, &rows, NULL);
+    assert(done == OK);
+    overwrite(bytes);
+    sim->ledger_version++;
+    if (!sim->embedded) {
+        done = db_transact(&sim->raw_db, return_catalog_body, &rows, NULL);
+        assert(done == OK);
+    }
+    arena_reset_to(sim->scratch, mark);
 }
 
 void sim_db_close(void)

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "sink/lifecycle.h"
+#include "sink/settings.h"
 #include "sink/sink_delete.h"
 #include "table/commit.h"
 #include "table/document.h"
@@ -141,12 +142,16 @@ i32 sim_make_sink(i32 slot)
         .idempotency = STR("required"),
         .send_key_id = str_format(arena, "%012d", sim->sink_count),
         .claim_id = id_uid_str(&claim),
+        .config_version = 1,
     };
     struct error error = {0};
     if (ledger_insert_sink(&sim->raw_db, &sink, &error) != OK) {
         sim_trace("owner: no sink: %s", error.message);
         return -1;
     }
+    err written = settings_write(&sim->raw_store, &sim->quiet_seam, arena, sim->installation, &sink,
+                                 SETTINGS_ACTIVE, NULL, &error);
+    assert(written == OK);
     struct sim_sink *made = &sim->sinks[sim->sink_count];
     *made = (struct sim_sink){.slot = slot, .table = (i32)(table - sim->tables)};
     memcpy(made->id, sink.id.data, ID_SHORT_SIZE);
@@ -359,6 +364,7 @@ static void roll_back(struct arena *arena, i32 slot)
     AUTO_JSON *request = json_pack("{s:[{s:s, s:s, s:s, s:I}]}", "updates", "action",
                                    "set-snapshot-ref", "ref-name", "main", "type", "branch",
                                    "snapshot-id", (json_int_t)to);
+    table->rewound = true;
     sim_trace("owner: rolls %s back to %lld", table->name, (long long)to);
     (void)!commit(arena, table, request);
 }
@@ -488,12 +494,18 @@ static void delete_sink(struct actor *actor, i32 slot)
         struct sim_process *process = pick_roller();
         *errand = (struct errand){.sink = index};
         if (process != NULL) {
+            sim->sinks[index].deleting_at = sim->sinks[index].deleting
+                                                ? sim->sinks[index].deleting_at
+                                                : sim->now;
             sim->sinks[index].deleting = true;
             (void)sim_spawn("deleter", sim_hash(8, (u64)index, i), process, run_delete, errand, 1);
         }
         sim_wait(sim_between(1, 600) * TIME_SECOND_US);
     }
     (void)actor;
+    while (sim->restoring && !sim->stopping) {
+        sim_wait(sim->tick_us / 4);
+    }
     if (sim->sinks[index].deleted && !sim->stopping) {
         i32 made = sim_make_sink(slot);
         (void)made;
@@ -545,6 +557,9 @@ static void patch_sink(i32 slot)
 
 void sim_operate(void)
 {
+    if (sim->restoring) {
+        return;
+    }
     AUTO_ARENA struct arena *arena = arena_create((size_t)8 * MIB);
     for (i32 i = 0; i < sim->sink_count; i++) {
         struct ledger_sink sink = {0};
@@ -640,6 +655,7 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     case SIM_FREEZES:
         freeze_long();
         return;
+    case SIM_RESTORER:
     case SIM_DEATHS:
     case SIM_REPLAYS:
     case SIM_GROWTH:
@@ -664,7 +680,7 @@ static bool is_left_behind(i32 slot)
 }
 
 /* Whoever waits for the worst moment acts while a commit request is still under way. */
-static void await_trouble(enum sim_part part, i32 slot)
+void sim_await_trouble(enum sim_part part, i32 slot)
 {
     for (int looks = 0; looks < 120 && !sim->stopping; looks++) {
         if (part == SIM_ROLLBACK ? is_left_behind(slot) : sim_commit_under_way()) {
@@ -673,6 +689,14 @@ static void await_trouble(enum sim_part part, i32 slot)
         sim_wait(sim_between(1000, sim->horizon / 200));
     }
     sim_wait(sim_between(0, 3 * TIME_SECOND_US));
+}
+
+/* The embedded catalog stands still while the ledger is put back. */
+static void await_service(void)
+{
+    while (sim->embedded && sim->restoring && !sim->stopping) {
+        sim_wait(sim->tick_us / 4);
+    }
 }
 
 static void run_part(struct actor *actor)
@@ -687,8 +711,9 @@ static void run_part(struct actor *actor)
         sim_wait((i64)sim_below((u64)(left / (times - i) + 1)));
         i32 slot = (i32)sim_below((u64)sim->slot_count);
         if (part != SIM_FREEZES && sim_below(part == SIM_ROLLBACK ? 8 : 2) != 0) {
-            await_trouble(part, slot);
+            sim_await_trouble(part, slot);
         }
+        await_service();
         if (!sim->stopping && sim->faults) {
             sim->errands++;
             act(actor, part, slot);
@@ -704,6 +729,9 @@ void sim_start_owners(void)
             (void)sim_spawn("owner", sim_hash(10, (u64)part, 0), NULL, run_part,
                             (void *)(intptr_t)part, 1);
         }
+    }
+    if (sim_part(SIM_RESTORER)) {
+        (void)sim_spawn("restorer", sim_hash(12, 0, 0), NULL, sim_run_restorer, NULL, 1);
     }
     (void)sim_spawn("operator", sim_hash(11, 0, 0), NULL, run_operator, NULL, 1);
 }

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+static const char *const ROLES[] = {"intake", "roller", "collector", "recover"};
+
 /* Processes: made, killed, started again after a while by whoever watches over them. */
 
 void sim_process_start(enum sim_role role, i32 slot, i32 incarnation)
@@ -16,10 +18,9 @@ void sim_process_start(enum sim_role role, i32 slot, i32 incarnation)
         .incarnation = incarnation,
         .started_at = sim->now,
     };
-    (void)snprintf(process->name, sizeof(process->name), "%s%d.%d",
-                   role == SIM_INTAKE ? "intake" : "roller", slot, incarnation);
+    (void)snprintf(process->name, sizeof(process->name), "%s%d.%d", ROLES[role], slot, incarnation);
     if (sim_part(SIM_CLOCKS)) {
-        u64 drawn = sim_hash(sim->config->seed ^ 0xc10c, (u64)slot, (u64)incarnation * 2 + role);
+        u64 drawn = sim_hash(sim->config->seed ^ 0xc10c, (u64)slot, (u64)incarnation * 4 + role);
         i64 span = drawn % 8 == 0 ? 2 * TIME_DAY_US : 90 * 60 * TIME_SECOND_US;
         process->wall_offset = (i64)((drawn >> 8) % (u64)(2 * span)) - span;
     }
@@ -38,19 +39,31 @@ void sim_process_start(enum sim_role role, i32 slot, i32 incarnation)
     };
     process->warehouse.catalog = sim_catalog(process);
     sim->processes[sim->process_count++] = process;
-    if (role == SIM_INTAKE) {
+    switch (role) {
+    case SIM_INTAKE:
         sim->intakes[slot] = process;
         sim_node_open(process);
-    } else {
+        break;
+    case SIM_ROLLER:
         sim->rollers[slot] = process;
         sim_roller_open(process);
+        break;
+    case SIM_COLLECTOR:
+        sim_collector_open(process);
+        break;
+    case SIM_RECOVERER:
+        (void)sim_spawn(process->name, sim_hash(14, (u64)incarnation, 0), process, sim_recover,
+                        NULL, 1);
+        break;
     }
 }
 
 static void start_again(void *argument)
 {
-    const struct sim_process *process = argument;
-    if (!sim->stopping) {
+    struct sim_process *process = argument;
+    if (sim->restoring && !sim->stopping) {
+        sim_later(sim->tick_us / 8, start_again, process); /* nothing is served yet */
+    } else if (!sim->stopping) {
         sim_process_start(process->role, process->slot, process->incarnation + 1);
         sim_trace("** %s has started", sim->processes[sim->process_count - 1]->name);
     }
@@ -59,9 +72,12 @@ static void start_again(void *argument)
 void sim_process_died(struct sim_process *process)
 {
     u64 drawn = sim_hash(sim->config->seed ^ 0xdead, (u64)process->slot,
-                         (u64)process->incarnation * 2 + process->role);
+                         (u64)process->incarnation * 4 + process->role);
     i64 most = drawn % 8 == 0 ? 6 * SIM_HOUR : 5 * 60 * TIME_SECOND_US;
     sim_trace("** %s has died", process->name);
+    if (process->role == SIM_RECOVERER) {
+        return; /* the operator looks after it */
+    }
     sim_later(TIME_SECOND_US + (i64)((drawn >> 8) % (u64)most), start_again, process);
 }
 

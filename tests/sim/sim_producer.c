@@ -132,10 +132,15 @@ static void note_accepted(i32 index, i32 generation, const struct sim_request *r
         sim_violate("I3", "batch %s was acknowledged with body %d, and now with body %d", batch->id,
                     batch->acknowledged, generation);
     }
+    /* A row that was made again shows counts, not the list of reasons. */
+    bool again = batch->answered_at < sim->restored_at;
     if (batch->acknowledged < 0) {
         batch->acknowledged = generation;
         batch->acknowledged_at = sim->now;
         sim->result->acknowledged++;
+    }
+    if (batch->first_answer[0] == '\0' || again) {
+        batch->answered_at = sim->now;
         (void)snprintf(batch->first_answer, sizeof(batch->first_answer), "%s", request->text);
     }
     /* The same answer, but for its last members. */
@@ -172,6 +177,17 @@ static void note_answer(i32 index, i32 generation, const struct sim_request *req
 
 /* ---- again, days later ---- */
 
+static i32 rows_stored(const struct sim_batch *batch, i32 generation)
+{
+    i32 count = 0;
+    for (i32 i = 0; i < batch->row_counts[generation]; i++) {
+        count += batch->rows[i] != SIM_ROW_REFUSED ? 1 : 0;
+    }
+    return count;
+}
+
+/* Of a batch without any row to store nothing is left to make it from; nor of one whose table is
+ * gone. */
 static void run_replay(struct actor *actor)
 {
     i32 index = (i32)(intptr_t)actor->argument;
@@ -194,7 +210,11 @@ static void run_replay(struct actor *actor)
         return;
     }
     note_answer(index, generation, request);
-    if (!grown && request->answer == SIM_ANSWER_ACCEPTED && !request->duplicate) {
+    bool left_nothing =
+        batch->acknowledged_at < sim->restored_at &&
+        (rows_stored(batch, generation) == 0 ||
+         sim_table_broken(str_from(sim->tables[sim->sinks[batch->sink].table].uuid)));
+    if (!grown && request->answer == SIM_ANSWER_ACCEPTED && !request->duplicate && !left_nothing) {
         sim_violate("I3", "batch %s was accepted as new again", batch->id);
     }
 }
@@ -266,6 +286,24 @@ static void run_producer(struct actor *actor)
         }
     }
     sim->producers_left--;
+}
+
+static void run_one(struct actor *actor)
+{
+    i32 slot = (i32)(intptr_t)actor->argument;
+    i32 sink = sim_sink_of_slot(slot);
+    i32 index = sink < 0 ? -1 : new_batch(sink);
+    if (index >= 0) {
+        send_batch(index);
+    }
+    sim->producers_left--;
+}
+
+void sim_send_soon(i32 slot, i64 delay_us)
+{
+    sim->producers_left++;
+    (void)sim_spawn("producer", sim_hash(13, (u64)sim->sends_soon++, 0), NULL, run_one,
+                    (void *)(intptr_t)slot, delay_us);
 }
 
 void sim_start_producers(void)

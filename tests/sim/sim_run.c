@@ -10,10 +10,40 @@
 const char *sim_part_name(enum sim_part part)
 {
     static const char *const names[SIM_PART_COUNT] = {
-        "foreign", "compactor", "expirer", "rollback", "unsetter", "renamer", "dropper", "alterer",
-        "patcher", "deleter",   "clocks",  "freezes",  "deaths",   "replays", "growth",  "rejects",
+        "foreign",  "compactor", "expirer", "rollback", "unsetter", "renamer",
+        "dropper",  "alterer",   "patcher", "deleter",  "clocks",   "freezes",
+        "restorer", "deaths",    "replays", "growth",   "rejects",
     };
     return names[part];
+}
+
+#define PART(part) (1U << (part))
+
+/* What a schedule is about. Half of them are a mixture of everything; each of the others has so
+ * much of one kind of trouble that its rare meetings happen too. */
+struct profile {
+    u32 parts;      /* that always act */
+    i64 hours[4];   /* until the faults end; one of them */
+    bool unsettled; /* reads are old, and commits stay without an answer, as often as may be */
+};
+
+static const struct profile WIDE = {0, {1, 6, 24, 288}, false};
+static const struct profile PROFILES[] = {
+    /* the ledger is put back, often soon after many retries */
+    {PART(SIM_RESTORER) | PART(SIM_DEATHS) | PART(SIM_GROWTH), {1, 6, 24, 288}, false},
+    {PART(SIM_RESTORER) | PART(SIM_PATCHER), {1, 6, 24, 24}, true},
+    /* the copy is up to a month old */
+    {PART(SIM_RESTORER) | PART(SIM_REPLAYS), {288, 960, 960, 960}, false},
+    /* plans are given up while their requests are under way */
+    {PART(SIM_FOREIGN) | PART(SIM_PATCHER) | PART(SIM_ALTERER), {1, 6, 24, 24}, true},
+    /* orphans get old, rows are forgotten, processes stand still for days */
+    {PART(SIM_FREEZES) | PART(SIM_REPLAYS) | PART(SIM_GROWTH), {288, 288, 288, 288}, false},
+};
+
+static const struct profile *profile_of(void)
+{
+    u64 drawn = sim_hash(sim->config->seed ^ 0x9f0f, 0, 0);
+    return drawn % 2 == 0 ? &WIDE : &PROFILES[(drawn >> 8) % ARRAY_COUNT(PROFILES)];
 }
 
 bool sim_part(enum sim_part part)
@@ -23,9 +53,11 @@ bool sim_part(enum sim_part part)
         [SIM_UNSETTER] = 10, [SIM_RENAMER] = 24,   [SIM_DROPPER] = 14,  [SIM_ALTERER] = 60,
         [SIM_PATCHER] = 60,  [SIM_DELETER] = 60,   [SIM_CLOCKS] = 90,   [SIM_FREEZES] = 128,
         [SIM_DEATHS] = 180,  [SIM_REPLAYS] = 160,  [SIM_GROWTH] = 100,  [SIM_REJECTS] = 128,
+        [SIM_RESTORER] = 24,
     };
     u64 drawn = sim_hash(sim->config->seed ^ 0x9a47, (u64)part, 0);
-    return drawn % 256 < odds[part] && (sim->config->parts_off & (1U << part)) == 0;
+    bool acts = drawn % 256 < odds[part] || (profile_of()->parts & PART(part)) != 0;
+    return acts && (sim->config->parts_off & PART(part)) == 0;
 }
 
 static u32 intensity(u64 drawn, u32 low, u32 high)
@@ -51,14 +83,16 @@ static void draw_parameters(void)
 {
     u64 a = sim_hash(sim->config->seed, 1, 1);
     u64 b = sim_hash(sim->config->seed, 1, 2);
-    static const i64 hours[] = {1, 6, 24, 12 * 24};
+    const struct profile *profile = profile_of();
     static const i64 roll_seconds[] = {30, 60, 300, 3600};
-    sim->horizon = hours[a % 4] * SIM_HOUR;
+    sim->horizon = profile->hours[a % 4] * SIM_HOUR;
     sim->roll_seconds = roll_seconds[(a >> 4) % 4];
-    sim->tick_us = num_max_i64(10 * TIME_SECOND_US, sim->horizon / 50);
+    sim->tick_us = num_min_i64(num_max_i64(10 * TIME_SECOND_US, sim->horizon / 50), 6 * SIM_HOUR);
     sim->p_fail = intensity(a >> 8, 300, 3000);
     sim->p_unknown = intensity(a >> 12, 600, 12000);
     sim->p_read = intensity(a >> 16, 300, 9000);
+    sim->p_unknown = profile->unsettled ? 12000 : sim->p_unknown;
+    sim->p_read = profile->unsettled ? 9000 : sim->p_read;
     sim->p_slow = intensity(a >> 20, 60, 1500);
     sim->p_die = sim_part(SIM_DEATHS) ? intensity(a >> 24, 100, 3000) : 0;
     sim->p_freeze = sim_part(SIM_FREEZES) ? intensity(a >> 28, 30, 600) : 0;
@@ -68,6 +102,9 @@ static void draw_parameters(void)
     sim->storm_us = !sim->embedded && (b >> 20) % 3 > 0 ? sim->horizon / 20 : 0;
     sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
     sim->roller_count = limited(1 + (i32)((b >> 8) % 3), sim->config->rollers_max);
+    /* One process serves an embedded ledger; when it ends, all of it ends. */
+    bool alone = sim->embedded && sim_part(SIM_RESTORER);
+    sim->roller_count = alone ? 1 : sim->roller_count;
     sim->slot_count = (b >> 12) % 5 == 0 ? 2 : 1;
     sim->steps_max = 400000;
 }
@@ -112,8 +149,8 @@ static err left_body(struct db_tx *tx, void *context, struct error *error)
     struct left *left = context;
     return db_query(
         tx, left->arena,
-        "SELECT s.table_uuid, s.state = 3 OR EXISTS (SELECT 1 FROM batch b WHERE b.sink = "
-        "s.id AND b.state <= 1) OR EXISTS (SELECT 1 FROM plan p WHERE p.sink = s.id AND "
+        "SELECT s.table_uuid, s.state = 3 OR s.recovering OR EXISTS (SELECT 1 FROM batch b WHERE "
+        "b.sink = s.id AND b.state <= 1) OR EXISTS (SELECT 1 FROM plan p WHERE p.sink = s.id AND "
         "p.state <= 2) FROM sink s",
         NULL, 0, &left->rows, error);
 }
@@ -211,6 +248,9 @@ void sim_run(const struct sim_config *config, struct sim_result *result)
     }
     for (i32 i = 0; i < sim->roller_count; i++) {
         sim_process_start(SIM_ROLLER, i, 0);
+    }
+    if (!sim->embedded) {
+        sim_process_start(SIM_COLLECTOR, 0, 0);
     }
     sim_start_producers();
     sim_start_owners();

@@ -207,7 +207,7 @@ static void land_row(u16 row, i64 snapshot)
 }
 
 /* All manifests of the parent, and what is new. */
-static void judge_append(struct arena *arena, const struct sim_snapshot *snapshot,
+static void judge_append(struct arena *arena, struct sim_snapshot *snapshot,
                          const struct sim_snapshot *parent)
 {
     struct file_rows *rows = arena_alloc(arena, sizeof(*rows));
@@ -224,7 +224,11 @@ static void judge_append(struct arena *arena, const struct sim_snapshot *snapsho
         sim_violate("carry", "snapshot %lld carries %zu of its parent's %zu manifests",
                     (long long)snapshot->id, kept, parent->manifest_count);
     }
+    snapshot->rows = arena_array(sim->arena, rows->count, sizeof(*snapshot->rows));
+    assert(snapshot->rows != NULL);
+    snapshot->row_count = rows->count;
     for (size_t i = 0; i < rows->count; i++) {
+        snapshot->rows[i] = rows->rows[i];
         land_row(rows->rows[i], snapshot->id);
     }
     sim_trace("  == snapshot %lld: %zu new rows", (long long)snapshot->id, rows->count);
@@ -270,8 +274,8 @@ static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
     }
     assert(sim->snapshot_count < SIM_SNAPSHOTS_MAX);
     struct sim_snapshot *snapshot = &sim->snapshots[sim->snapshot_count++];
-    *snapshot = (struct sim_snapshot){.id = id,
-                                      .parent = document_i64_or(document, "parent-snapshot-id", 0)};
+    *snapshot = (struct sim_snapshot){
+        .id = id, .at = sim->now, .parent = document_i64_or(document, "parent-snapshot-id", 0)};
     memcpy(snapshot->uuid, uuid.data, uuid.size < ID_UUID_SIZE ? uuid.size : ID_UUID_SIZE);
     take_manifests(arena, document, snapshot);
     const struct sim_snapshot *parent = find_snapshot(snapshot->parent, uuid);
@@ -319,13 +323,16 @@ struct pointers {
 static err pointers_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct pointers *pointers = context;
-    return db_query(tx, pointers->arena, "SELECT uuid, metadata_location FROM catalog_table", NULL,
-                    0, &pointers->rows, error);
+    return db_query(tx, pointers->arena, "SELECT uuid, metadata_location, name FROM catalog_table",
+                    NULL, 0, &pointers->rows, error);
 }
 
 /* `after`: what a commit has just answered, or NULL. */
 void sim_table_observe(const struct table *after)
 {
+    if (sim->pointers_old) {
+        return;
+    }
     struct arena_mark mark = arena_mark(sim->scratch);
     struct pointers pointers = {.arena = sim->scratch};
     err read = db_read(&sim->raw_db, pointers_body, &pointers, NULL);
@@ -342,6 +349,72 @@ void sim_table_observe(const struct table *after)
         }
     }
     arena_reset_to(sim->scratch, mark);
+}
+
+/* ---- after a restore ---- */
+
+static void forget_since(const struct sim_table *table, i64 at)
+{
+    for (size_t i = 0; i < sim->snapshot_count; i++) {
+        struct sim_snapshot *snapshot = &sim->snapshots[i];
+        if (snapshot->at <= at || strcmp(snapshot->uuid, table->uuid) != 0) {
+            continue;
+        }
+        for (size_t j = 0; j < snapshot->row_count; j++) {
+            u16 row = snapshot->rows[j];
+            sim->batches[row / SIM_ROWS_MAX].landed[row % SIM_ROWS_MAX]--;
+        }
+        sim_trace("  == snapshot %lld is not in the table any more", (long long)snapshot->id);
+        snapshot->uuid[0] = '\0';
+    }
+}
+
+/* A commit whose process died before the hint was written was never told to anybody: it may go
+ * with the ledger. Anything else is missed at the end. */
+static void go_back(struct sim_table *table, str location)
+{
+    for (size_t i = sim->version_count; i > 0; i--) {
+        const struct sim_version *version = &sim->versions[i - 1];
+        if (str_equal(version->location, location)) {
+            table->pointer = version->location;
+            forget_since(table, version->at);
+            return;
+        }
+    }
+}
+
+static void follow(struct sim_table *table, const struct db_rows *rows)
+{
+    bool found = false;
+    for (size_t i = 0; i < rows->row_count; i++) {
+        if (!str_equal(db_text(rows, i, 0), str_from(table->uuid))) {
+            continue;
+        }
+        str name = db_text(rows, i, 2);
+        found = true;
+        assert(name.size < sizeof(table->name));
+        memcpy(table->name, name.data, name.size);
+        table->name[name.size] = '\0';
+        if (!str_equal(table->pointer, db_text(rows, i, 1))) {
+            go_back(table, db_text(rows, i, 1));
+        }
+    }
+    /* What its owner dropped is there again; what he made may be lost. He has to look at it. */
+    table->touched = table->touched || table->gone == found;
+    table->gone = !found;
+}
+
+void sim_table_restored(void)
+{
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct pointers pointers = {.arena = sim->scratch};
+    err read = db_read(&sim->raw_db, pointers_body, &pointers, NULL);
+    assert(read == OK);
+    for (i32 i = 0; i < sim->table_count && sim->embedded; i++) {
+        follow(&sim->tables[i], &pointers.rows);
+    }
+    arena_reset_to(sim->scratch, mark);
+    sim->pointers_old = false;
 }
 
 size_t sim_table_rows(struct arena *arena, const struct metadata *metadata, u16 **out_rows)
@@ -380,6 +453,23 @@ void sim_versions_close(void)
 
 /* ---- at the end ---- */
 
+/* Every row that ever landed is still in main, unless its owner went back. */
+static void check_kept(const struct sim_table *table, i32 index, const struct file_rows *rows)
+{
+    for (i32 i = 0; i < sim->batch_count && !table->rewound && !table->touched; i++) {
+        const struct sim_batch *batch = &sim->batches[i];
+        for (i32 row = 0; row < SIM_ROWS_MAX; row++) {
+            u16 wanted = (u16)(i * SIM_ROWS_MAX + row);
+            bool landed = batch->landed[row] > 0 && sim->sinks[batch->sink].table == index;
+            if (landed &&
+                bsearch(&wanted, rows->rows, rows->count, sizeof(wanted), compare_rows) == NULL) {
+                sim_violate("lost", "row %d of batch %s was in %s and is not any more", row,
+                            batch->id, table->name);
+            }
+        }
+    }
+}
+
 /* Main holds what its own line of snapshots brought, each row once, and every file is there. */
 void sim_table_check_final(void)
 {
@@ -396,6 +486,7 @@ void sim_table_check_final(void)
         const struct sim_snapshot *snapshot = find_snapshot(head, metadata_uuid(metadata));
         assert(snapshot != NULL);
         rows_of(arena, snapshot, rows);
+        check_kept(table, i, rows);
         for (size_t j = 1; j < rows->count; j++) {
             if (rows->rows[j] == rows->rows[j - 1]) {
                 sim_violate("twice", "main of %s holds row %d of batch %s twice", table->name,
