@@ -37,6 +37,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
+def pinned_jar(package: str) -> Path:
+    _, artifact, version = package.split(":")
+    jar = JARS / f"{artifact}-{version}.jar"
+    assert jar.exists(), f"{package} is not the pinned one"
+    return jar
+
+
 def settings(block: str) -> tuple[str, dict[str, str]]:
     """The package and the settings of a printed spark-sql command."""
     words = shlex.split(block.replace("\\\n", " "))
@@ -49,8 +56,7 @@ def settings(block: str) -> tuple[str, dict[str, str]]:
 def attach(spark: Any, block: str) -> Any:
     """A new session with the block's catalog, which stands under the warehouse's name."""
     package, conf = settings(block)
-    _, artifact, version = package.split(":")
-    assert Path(JARS / f"{artifact}-{version}.jar").exists(), f"{package} is not the pinned one"
+    pinned_jar(package)
     assert conf.pop("spark.sql.extensions") == EXTENSIONS
     session = spark.newSession()
     for name, value in conf.items():

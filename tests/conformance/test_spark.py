@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import pytest
 from connect import block
 from rolling import FOREIGN, rolling, until_committed
 from server import Server
-from spark import attach, rows
+from spark import attach, pinned_jar, rows
 
 DAY_SECONDS = 86_400
 
@@ -42,8 +45,16 @@ def place(server: Server, table: str) -> Path:
     return Path(answer.json["metadata"]["location"].removeprefix("file://"))
 
 
-def test_the_block_attaches(server: Server, lake: Any) -> None:
-    assert rows(lake, f"SELECT * FROM {server.dev['demo']['table']}") == []
+def test_the_block_as_it_is_pasted(server: Server, tmp_path: Path) -> None:
+    """By Spark's own command; only --packages becomes the pinned jar's file."""
+    words = shlex.split(block(server, "spark").replace("\\\n", " "))
+    at = words.index("--packages")
+    words[at:at + 2] = ["--jars", str(pinned_jar(words[at + 1]))]
+    words[0] = str(Path(sys.executable).with_name("spark-sql"))
+    query = f"SELECT count(*), 'rows' FROM {server.dev['demo']['table']}"
+    done = subprocess.run([*words, "--master", "local[1]", "-e", query], cwd=tmp_path, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
+    assert done.stdout.split() == ["0", "rows"], done.stderr[-3000:]
 
 
 @pytest.mark.parametrize("version, mode", [(2, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")])
@@ -156,3 +167,16 @@ def test_a_session_sees_what_the_sink_commits(server: Server, lake: Any) -> None
             load.rolled()
             before, seen = seen, rows(lake, "SELECT count(*) FROM spark_fresh")[0][0]
             assert seen > before
+
+
+def test_views(server: Server, lake: Any) -> None:
+    with rolling(server, "spark_viewed") as load:
+        run(lake, "CREATE VIEW spark_view AS SELECT id, n FROM spark_viewed")
+        before = rows(lake, "SELECT count(*) FROM spark_view")[0][0]
+        load.rolled()
+        assert rows(lake, "SELECT count(*) FROM spark_view")[0][0] > before
+        run(lake, "CREATE OR REPLACE VIEW spark_view (name COMMENT 'who') AS SELECT id FROM spark_viewed WHERE n = 0")
+        assert rows(lake, "SELECT count(name) FROM spark_view")[0][0] > 0
+    assert [row[1] for row in rows(lake, "SHOW VIEWS")] == ["spark_view"]
+    run(lake, "DROP VIEW spark_view")
+    assert rows(lake, "SHOW VIEWS") == []
