@@ -36,6 +36,7 @@ static err connection_json(struct api_request *request, const struct warehouse *
         .url = call->service->public_url,
         .warehouse = warehouse->name,
         .api_key = STR(CONNECT_KEY_PLACEHOLDER),
+        .rejects_prefix = rejects_prefix(call->arena, warehouse),
     };
     json_t *blocks = json_object();
     for (size_t i = 0; i < ARRAY_COUNT(ENGINES); i++) {
@@ -44,7 +45,7 @@ static err connection_json(struct api_request *request, const struct warehouse *
     }
     str iceberg_uri = str_format(call->arena, "%.*s/iceberg", STR_ARG(subject.url));
     str ingest_url = str_format(call->arena, "%.*s/v1/sinks/", STR_ARG(subject.url));
-    str recipe = connect_rejects_recipe(call->arena, rejects_prefix(call->arena, warehouse));
+    str recipe = connect_rejects_recipe(call->arena, subject.rejects_prefix);
     if (iceberg_uri.data == NULL || ingest_url.data == NULL || recipe.data == NULL) {
         json_decref(blocks);
         return error_memory(error);

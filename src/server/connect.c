@@ -1,10 +1,37 @@
 #include "server/connect.h"
 
+#include "base/buf.h"
+
 const char CONNECT_SINKS_NOTE[] = "A sink takes JSON arrays by POST with its send key and commits "
                                   "them to its one table. Make one "
                                   "with `lhbox sink create WAREHOUSE --table NAMESPACE.TABLE "
                                   "--name NAME --save FILE`; rows that do "
                                   "not fit the table's schema are in `lhbox sink rejects NAME`.";
+
+str connect_rejects_recipe(struct arena *arena, str prefix)
+{
+    return str_format(
+        arena,
+        "SELECT * FROM read_json('%.*s*.ndjson', format = 'newline_delimited',\n"
+        "    columns = {batch_id: 'VARCHAR', \"row\": 'BIGINT', reason: 'VARCHAR',\n"
+        "               \"column\": 'VARCHAR', detail: 'VARCHAR', did_you_mean: 'VARCHAR',\n"
+        "               also: 'JSON', received_at: 'VARCHAR', schema_id: 'BIGINT',\n"
+        "               data: 'JSON', data_base64: 'VARCHAR'});\n",
+        STR_ARG(prefix));
+}
+
+/* The recipe as a comment: it fails as long as no row was rejected. */
+static str rejects_comment(struct arena *arena, str prefix)
+{
+    buf out = buf_create(arena, KIB, 64 * KIB);
+    str rest = connect_rejects_recipe(arena, prefix);
+    str line = {NULL, 0};
+    buf_append(&out, STR("-- Rows that did not fit, and why, once there are some:\n"));
+    while (rest.size > 0 && str_next(&rest, '\n', &line)) {
+        buf_append_format(&out, "-- %.*s\n", STR_ARG(line));
+    }
+    return buf_str(&out);
+}
 
 static str block_duckdb(struct arena *arena, const struct connect_subject *subject)
 {
@@ -16,11 +43,13 @@ static str block_duckdb(struct arena *arena, const struct connect_subject *subje
                             "    TOKEN '%.*s');\n",
                             STR_ARG(wh), STR_ARG(wh), STR_ARG(subject->url),
                             STR_ARG(subject->api_key));
+    str rejects = subject->rejects_prefix.size > 0 ? rejects_comment(arena, subject->rejects_prefix)
+                                                   : STR("");
     if (subject->table.size == 0) {
-        return str_format(arena, "%.*sSHOW ALL TABLES;\n", STR_ARG(attach));
+        return str_format(arena, "%.*sSHOW ALL TABLES;\n%.*s", STR_ARG(attach), STR_ARG(rejects));
     }
-    return str_format(arena, "%.*sSELECT * FROM %.*s.%.*s;\n", STR_ARG(attach), STR_ARG(wh),
-                      STR_ARG(subject->table));
+    return str_format(arena, "%.*sSELECT * FROM %.*s.%.*s;\n%.*s", STR_ARG(attach), STR_ARG(wh),
+                      STR_ARG(subject->table), STR_ARG(rejects));
 }
 
 static str block_pyiceberg(struct arena *arena, const struct connect_subject *subject)
@@ -99,16 +128,4 @@ str connect_block(struct arena *arena, str engine, const struct connect_subject 
         }
     }
     return (str){NULL, 0};
-}
-
-str connect_rejects_recipe(struct arena *arena, str prefix)
-{
-    return str_format(
-        arena,
-        "SELECT * FROM read_json('%.*s*.ndjson', format = 'newline_delimited',\n"
-        "    columns = {batch_id: 'VARCHAR', \"row\": 'BIGINT', reason: 'VARCHAR',\n"
-        "               \"column\": 'VARCHAR', detail: 'VARCHAR', did_you_mean: 'VARCHAR',\n"
-        "               also: 'JSON', received_at: 'VARCHAR', schema_id: 'BIGINT',\n"
-        "               data: 'JSON', data_base64: 'VARCHAR'});\n",
-        STR_ARG(prefix));
 }

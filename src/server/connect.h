@@ -13,10 +13,11 @@
 struct connect_subject {
     str url; /* http://127.0.0.1:8181 */
     str warehouse;
-    str api_key;  /* CONNECT_KEY_PLACEHOLDER when it is not known */
-    str table;    /* <namespace>.<table> for the example query; empty: no query */
-    str sink_id;  /* for curl; empty: a placeholder */
-    str send_key; /* the same */
+    str api_key;        /* CONNECT_KEY_PLACEHOLDER when it is not known */
+    str table;          /* <namespace>.<table> for the example query; empty: no query */
+    str sink_id;        /* for curl; empty: a placeholder */
+    str send_key;       /* the same */
+    str rejects_prefix; /* …/_sink/<id or *>/rejects/, for duckdb; empty: no word of rejects */
 };
 
 /* engine: duckdb, pyiceberg, spark, trino or curl; data NULL for another name. */
