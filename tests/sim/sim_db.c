@@ -159,36 +159,57 @@ struct db sim_db(struct sim_process *process)
 
 /* ---- opening ---- */
 
+/* All of the ledger's tables but the installation's. */
+static const char *const CLEARS[] = {
+    "DELETE FROM incarnation_bucket",
+    "DELETE FROM node",
+    "DELETE FROM project",
+    "DELETE FROM api_key",
+    "DELETE FROM token",
+    "DELETE FROM warehouse",
+    "DELETE FROM sink",
+    "DELETE FROM batch",
+    "DELETE FROM plan",
+    "DELETE FROM void_uid",
+    "DELETE FROM quarantine",
+    "DELETE FROM orphan_segment",
+    "DELETE FROM clock_sample",
+    "DELETE FROM doomed_object",
+    "DELETE FROM reject_count",
+    "DELETE FROM reject_recent",
+    "DELETE FROM usage_month",
+    "DELETE FROM audit",
+    "DELETE FROM alert",
+    "DELETE FROM catalog_namespace",
+    "DELETE FROM catalog_table",
+    "DELETE FROM catalog_receipt",
+};
+
+/* Every run begins with the same ledger, whatever its process did before: an empty one, whose
+ * installation has an id of this run. */
 static err clear_body(struct db_tx *tx, void *context, struct error *error)
 {
     (void)context;
-    static const char *const clears[] = {
-        "DELETE FROM node",
-        "DELETE FROM warehouse",
-        "DELETE FROM sink",
-        "DELETE FROM batch",
-        "DELETE FROM plan",
-        "DELETE FROM void_uid",
-        "DELETE FROM quarantine",
-        "DELETE FROM clock_sample",
-        "DELETE FROM doomed_object",
-        "DELETE FROM orphan_segment",
-        "DELETE FROM incarnation_bucket",
-        "DELETE FROM reject_count",
-        "DELETE FROM reject_recent",
-        "DELETE FROM usage_month",
-        "DELETE FROM audit",
-        "DELETE FROM alert",
-        "DELETE FROM catalog_namespace",
-        "DELETE FROM catalog_table",
-        "DELETE FROM catalog_receipt",
-        "UPDATE installation SET running_us = 0, incarnation = 0, copied = 0",
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(clears); i++) {
-        TRY(db_exec(tx, clears[i], NULL, 0, NULL, error));
+    for (size_t i = 0; i < ARRAY_COUNT(CLEARS); i++) {
+        TRY(db_exec(tx, CLEARS[i], NULL, 0, NULL, error));
     }
+    struct uid id = id_uid_make(&sim->quiet_seam);
+    TRY(db_run(tx, error,
+               "UPDATE installation SET id = ?1, running_us = 0, incarnation = 0, copied = 0, "
+               "created_at = ?2",
+               DB_T(id_uid_str(&id)), DB_N(db_now(tx))));
     return db_run(tx, error, "INSERT INTO clock_sample (running_us, wall) VALUES (0, ?1)",
                   DB_N(db_now(tx)));
+}
+
+static err count_body(struct db_tx *tx, void *context, struct error *error)
+{
+    i64 *count = context;
+    struct db_rows rows = {0};
+    TRY(db_query(tx, sim->scratch, "SELECT count(*) FROM sqlite_master WHERE type = 'table'", NULL,
+                 0, &rows, error));
+    *count = db_number(&rows, 0, 0);
+    return OK;
 }
 
 /* What rollers look at has changed; leases of nodes, clocks and the like are not of it. */
@@ -223,6 +244,11 @@ void sim_db_open(void)
         assert(opened == OK); /* the tables are small, and changed pages are copied */
         opened = ledger_open(&sim->raw_db, &sim->quiet_seam, &error);
         assert(opened == OK);
+        i64 tables = 0;
+        opened = db_read(&sim->raw_db, count_body, &tables, &error);
+        assert(opened == OK);
+        assert((size_t)tables == ARRAY_COUNT(CLEARS) + 1); /* a new one must be cleared, too */
+        sim->outside_randoms = 0;
     }
     opened = db_transact(&sim->raw_db, clear_body, NULL, &error);
     assert(opened == OK);

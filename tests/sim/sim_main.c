@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
  * told step by step lhbox_sim reduce SEED [...]                                         the least
  * that still fails */
 
-enum { JOBS_MAX = 16, FAILURES_MAX = 64, CHUNK = 16, SECONDS_MAX = 120 };
+enum { JOBS_MAX = 16, FAILURES_MAX = 64, CHUNK = 16, SECONDS_MAX = 120, PROGRESS = 10000 };
 
 struct failure {
     u64 seed;
@@ -61,6 +62,15 @@ static void note_failure(struct shared *shared, const struct options *options, u
     }
 }
 
+static void note_progress(const struct shared *shared, const struct options *options, u64 done)
+{
+    if (done % PROGRESS == 0 && done < options->count) {
+        (void)printf("%llu schedules, %u failed\n", (unsigned long long)done,
+                     atomic_load(&shared->failure_count));
+        (void)fflush(stdout);
+    }
+}
+
 static void work(struct shared *shared, const struct options *options, i32 job)
 {
     static struct sim_result result;
@@ -78,7 +88,7 @@ static void work(struct shared *shared, const struct options *options, i32 job)
             (void)alarm(SECONDS_MAX);
             sim_run(&config, &result);
             (void)alarm(0);
-            atomic_fetch_add(&shared->done, 1);
+            note_progress(shared, options, atomic_fetch_add(&shared->done, 1) + 1);
             atomic_fetch_add(&shared->steps, (u64)result.steps);
             atomic_fetch_add(&shared->batches, (u64)result.batches);
             atomic_fetch_add(&shared->acknowledged, (u64)result.acknowledged);
@@ -169,14 +179,25 @@ static void tell_least(const struct options *options, const struct failure *fail
     sim_try(&config, &result);
 }
 
+/* What all workers together have used of the processors. */
+static double worker_seconds(void)
+{
+    struct rusage usage = {0};
+    int got = getrusage(RUSAGE_CHILDREN, &usage);
+    assert(got == 0);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* A core is its processor time: what others take of a shared machine does not count. */
 static void tell_numbers(const struct shared *shared, const struct options *options, i64 began_us)
 {
     double seconds = (double)(seam_monotonic_us(seam_system()) - began_us) / 1e6;
     u64 done = atomic_load(&shared->done);
     (void)printf(
-        "%llu schedules in %.1f s on %d processes: %.0f a second each; %llu steps, %llu "
-        "batches, %llu acknowledged, %llu snapshots; %u failed\n",
-        (unsigned long long)done, seconds, options->jobs, (double)done / seconds / options->jobs,
+        "%llu schedules in %.1f s on %d processes, %.0f for each second of a core; %llu steps, "
+        "%llu batches, %llu acknowledged, %llu snapshots; %u failed\n",
+        (unsigned long long)done, seconds, options->jobs, (double)done / worker_seconds(),
         (unsigned long long)atomic_load(&shared->steps),
         (unsigned long long)atomic_load(&shared->batches),
         (unsigned long long)atomic_load(&shared->acknowledged),
