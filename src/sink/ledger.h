@@ -319,9 +319,12 @@ MUST_USE err ledger_make_plan(const struct db *db, struct arena *arena, str sink
 MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str plan_id,
                                  struct ledger_batch **out_batches, size_t *out_count,
                                  struct error *error);
-/* Counts a try before it decodes (decisions 31). A plan begun PLAN_BEGUN_MAX times without an end
- * disables its sink with crash_loop and answers CONFLICT. */
-MUST_USE err ledger_begin_try(const struct db *db, str plan_id, struct error *error);
+/* Counts a try before it decodes (decisions 31), and tells whether another was begun before it:
+ * what the caller knows of the plan may be old. A plan begun PLAN_BEGUN_MAX times without an end
+ * disables its sink with crash_loop. CONFLICT then, and when the plan is voiding, void or
+ * finished: who decodes nevertheless would overwrite the verdicts. */
+MUST_USE err ledger_begin_try(const struct db *db, str plan_id, bool *out_tried,
+                              struct error *error);
 MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
 /* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON).
  * CONFLICT when the plan is voiding, void or finished, its settings have changed, or the sink is

@@ -196,19 +196,28 @@ err ledger_make_plan(const struct db *db, struct arena *arena, str sink_id, str 
 
 struct begun_try {
     str plan_id;
+    bool ended;
     bool crash_loop;
+    bool tried; /* before */
 };
 
 static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct begun_try *begun = context;
-    i64 changes = 0;
-    TRY(sql_change(tx, error, &changes,
-                   "UPDATE plan SET begun = begun + 1, tried = 1 WHERE id = ?1 AND begun < ?2",
-                   DB_T(begun->plan_id), DB_N(PLAN_BEGUN_MAX)));
-    begun->crash_loop = changes == 0;
-    if (!begun->crash_loop) {
+    AUTO_ARENA struct arena *arena = arena_create((size_t)16 * KIB);
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, arena, &rows, error,
+                   "SELECT begun, tried FROM plan WHERE id = ?1 AND state <= 1",
+                   DB_T(begun->plan_id)));
+    begun->ended = rows.row_count == 0;
+    begun->crash_loop = !begun->ended && db_number(&rows, 0, 0) >= PLAN_BEGUN_MAX;
+    if (begun->ended) {
         return OK;
+    }
+    begun->tried = db_number(&rows, 0, 1) != 0;
+    if (!begun->crash_loop) {
+        return db_run(tx, error, "UPDATE plan SET begun = begun + 1, tried = 1 WHERE id = ?1",
+                      DB_T(begun->plan_id));
     }
     return db_run(tx, error,
                   "UPDATE sink SET state = 1, state_reason = 'crash_loop', last_error = "
@@ -217,13 +226,17 @@ static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
                   DB_T(begun->plan_id));
 }
 
-err ledger_begin_try(const struct db *db, str plan_id, struct error *error)
+err ledger_begin_try(const struct db *db, str plan_id, bool *out_tried, struct error *error)
 {
     struct begun_try begun = {.plan_id = plan_id};
     TRY(db_transact(db, begin_try_body, &begun, error));
+    if (begun.ended) {
+        return ledger_lost(error, "the plan has ended, or is about to");
+    }
     if (begun.crash_loop) {
         return ledger_lost(error, "the plan was begun three times without an end");
     }
+    *out_tried = begun.tried;
     return OK;
 }
 

@@ -147,14 +147,35 @@ static bool basis_is(const struct table *table, i32 schema_id, i32 spec_id)
            metadata_id(table, "default-spec-id") == spec_id;
 }
 
+/* CONFLICT: it ended meanwhile, or was begun too often. The tick ends; the next look knows. */
+static err begin_try(struct committing *committing, enum roll_step *out_step, struct error *error)
+{
+    struct roll_plan *plan = committing->plan;
+    struct error told = {0};
+    bool tried = false;
+    err begun = ledger_begin_try(committing->roll->env->db, plan->row.id, &tried, &told);
+    if (begun == CONFLICT) {
+        *out_step = STEP_LATER;
+        return OK;
+    }
+    if (begun != OK) {
+        return error_set(error, begun, told.code, "%s", told.message);
+    }
+    plan->row.tried = plan->row.tried || tried;
+    committing->begun = true;
+    CRASH_POINT(try_begun);
+    return OK;
+}
+
 static err compute_result(struct committing *committing, const struct table *table,
                           enum roll_step *out_step, struct error *error)
 {
     struct roll *roll = committing->roll;
     if (!committing->begun) {
-        TRY(ledger_begin_try(roll->env->db, committing->plan->row.id, error));
-        committing->begun = true;
-        CRASH_POINT(try_begun);
+        TRY(begin_try(committing, out_step, error));
+        if (*out_step != STEP_GO) {
+            return OK;
+        }
     }
     if (!committing->has_bytes) {
         TRY(roll_read_batches(roll, committing->plan, &committing->bytes, out_step, error));

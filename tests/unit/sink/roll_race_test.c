@@ -287,6 +287,30 @@ static void rejects_written_late_are_mended(void **state)
     assert_books(f);
 }
 
+/* A roller that stood still between its look at the plan and its try must not decode a plan that
+ * ended meanwhile: its rejects would take the place of the committed ones. And it must know of
+ * tries that were begun meanwhile: their rejects may be there. */
+static void a_plan_is_begun_as_it_is_now(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_batch(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_batch(f, "b", "{\"x\":2}");
+    struct ledger_plan plan = {0};
+    must(f, ledger_make_plan(&f->db, f->arena, f->sink_id, STR("0123456789abcdefghjkmnpqrs"), MIB,
+                             100, STR("asked"), &plan, &f->error));
+    bool tried = true;
+    must(f, ledger_begin_try(&f->db, plan.id, &tried, &f->error));
+    assert_false(tried);
+    must(f, ledger_begin_try(&f->db, plan.id, &tried, &f->error));
+    assert_true(tried);
+    must(f, ledger_end_try(&f->db, plan.id, &f->error));
+    roll_out(f);
+    assert_int_equal(look_batch(f, "b").state, BATCH_COMMITTED);
+    assert_int_equal(ledger_begin_try(&f->db, plan.id, &tried, NULL), CONFLICT);
+    assert_books(f);
+}
+
 /* ---- a store in which a put that was given up may still land ---- */
 
 static struct {
@@ -375,6 +399,7 @@ int main(void)
         TEST(a_plan_that_lands_before_its_fence_is_finished),
         TEST(a_request_of_a_deleted_sink_cannot_land),
         TEST(rejects_written_late_are_mended),
+        TEST(a_plan_is_begun_as_it_is_now),
         TEST(a_late_verdict_does_not_come_back),
         TEST(a_late_verdict_does_not_reject_what_was_committed),
     };
