@@ -198,7 +198,7 @@ def test_iceberg_8_3_62_filters_on_a_promoted_column_find_older_files(server: Se
         assert lake.execute(f"SELECT n FROM {server.dev['warehouse']}.{table.name} WHERE n = {value}").fetchall() == [(value,)]
 
 
-def test_unknown_members_and_statistics_entries_are_kept(server: Server) -> None:
+def test_statistics_entries_are_kept(server: Server) -> None:
     """iceberg_8_1_7: of the statistics, those of a snapshot that is still there."""
     table = Table(server, "kept", {"id": "long"})
     head = table.roll([{"id": 1}])
@@ -210,6 +210,30 @@ def test_unknown_members_and_statistics_entries_are_kept(server: Server) -> None
     assert answer.status == 200, answer
     table.roll([{"id": 2}])
     assert table.metadata()["statistics"] == [statistics]
+
+
+def test_members_that_we_do_not_know_are_kept(server: Server) -> None:
+    """iceberg_8_1_11: another writer's, at every place, and numbers that no double holds."""
+    source = Table(server, "known", {"id": "long"})
+    source.roll([{"id": 1}])
+    document = source.metadata()
+    odd = {"deep": [1, 9007199254740993, 0.1, None, {"é": "\u0000"}]}
+    document.update({"x-top": odd, "table-uuid": "0f9a7c1e-3b2d-4c5a-9e8f-123456789abc"})
+    document["schemas"][0]["x-schema"] = document["snapshots"][0]["x-snapshot"] = odd
+    document["properties"].pop("lakehousebox.sink.roll")
+    path = local(source.load().metadata_location).with_name("00009-0f9a7c1e-3b2d-4c5a-9e8f-123456789abc.metadata.json")
+    path.write_text(json.dumps(document))
+    answer = server.call("POST", f"/iceberg/v1/{server.dev['warehouse']}/namespaces/kept/register",
+                         {"name": "odd", "metadata-location": f"file://{path}"})
+    assert answer.status == 200, answer
+    assert server.call("DELETE", f"/v1/sinks/{source.sink['id']}").status == 202
+    sink = server.make_sink("kept.odd", "odd_in")
+    assert server.send(sink, "b", [{"id": 2}]).status == 202
+    server.roll(sink)
+    after = read_metadata(local(pyiceberg(server).load_table("kept.odd").metadata_location))
+    assert len(after["snapshots"]) > len(document["snapshots"])
+    old = next(s for s in after["snapshots"] if s["snapshot-id"] == document["snapshots"][0]["snapshot-id"])
+    assert after["x-top"] == after["schemas"][0]["x-schema"] == old["x-snapshot"] == odd
 
 
 def test_iceberg_8_3_63_a_sort_order_is_not_claimed(server: Server, lake: Any) -> None:
@@ -296,6 +320,10 @@ def test_partitions_that_a_sink_does_not_write_are_refused(server: Server) -> No
         answer = server.call("POST", "/v1/sinks", {"name": f"by_{name}", "table": f"kept.by_{name}",
                                                    "warehouse": server.dev["warehouse"]})
         assert (answer.status, answer.code) == (409, "partitioned_table_unsupported"), answer
+    server.make_table("kept.by_day_v2", {"d": "date"}, partition=["day(d)"])
+    answer = server.call("POST", "/v1/sinks", {"name": "by_day_v2", "table": "kept.by_day_v2",
+                                               "warehouse": server.dev["warehouse"]})
+    assert (answer.status, answer.code) == (409, "partitioned_table_unsupported"), answer
     table = Table(server, "later", {"s": "string"}, format_version=3)
     table.roll([{"s": "a"}])
     with table.load().update_spec() as update:

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from server import Server  # noqa: E402
 from strict.check import installation_faults  # noqa: E402
 
-CHECK_SECONDS = 4.0
+CHECK_SECONDS = 2.0
 
 
 def check_tables(stopped: Server) -> None:

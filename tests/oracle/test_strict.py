@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -245,6 +247,20 @@ def test_a_cut_file_is_found(table: Table) -> None:
     path = table.data()[0]
     path.write_bytes(path.read_bytes()[:-1])
     assert any("bytes, the manifest says" in fault for fault in table.faults())
+
+
+def test_a_file_without_field_ids_or_with_other_types_is_found(table: Table) -> None:
+    path = table.data()[0]
+    rows = pq.read_table(path)
+    for damaged, wanted in (
+            (rows.replace_schema_metadata().cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema])), "id: field id ''"),
+            (rows.set_column(0, "id", rows["id"].cast(pa.int32())), "id: INT32 for long"),
+            (rows.set_column(1, "ts", rows["ts"].cast(pa.timestamp("us"))), "isAdjustedToUTC"),
+            (rows.drop_columns(["name"]), "columns \\[")):
+        pq.write_table(damaged, path)
+        rewrite(table.manifest(), rows=data_file(file_size_in_bytes=path.stat().st_size))
+        table.sizes()
+        assert any(re.search(wanted, fault) for fault in table.faults()), table.faults()
 
 
 def test_the_rows_of_another_file_are_found(table: Table) -> None:

@@ -18,6 +18,8 @@ from strict.avro import partition_tuple
 PHYSICAL = {"boolean": "BOOLEAN", "int": "INT32", "date": "INT32", "long": "INT64", "time": "INT64", "timestamp": "INT64",
             "timestamptz": "INT64", "timestamp_ns": "INT64", "timestamptz_ns": "INT64", "float": "FLOAT",
             "double": "DOUBLE", "string": "BYTE_ARRAY", "binary": "BYTE_ARRAY", "uuid": "FIXED_LEN_BYTE_ARRAY"}
+LOGICAL = {"string": "String", "uuid": "UUID", "date": "Date", "time": "Time", "timestamp": "Timestamp",
+           "timestamptz": "Timestamp", "timestamp_ns": "Timestamp", "timestamptz_ns": "Timestamp"}
 UTC = {"timestamptz": True, "timestamptz_ns": True, "timestamp": False, "timestamp_ns": False, "time": False}
 
 
@@ -65,7 +67,7 @@ def check_file(path: Path, entry: dict[str, Any], schema: dict[str, Any], spec: 
             yield "iceberg.schema is missing"
         for column, leaf in zip(found, wanted):
             yield from check_column(column, leaf)
-        yield from check_field_ids(file.schema_arrow, schema["fields"])
+        yield from check_field_ids(list(file.schema_arrow), schema["fields"])
         rows = file.read()
     yield from check_metrics(footer, rows, wanted, data, metrics_are_ours)
     yield from check_partition(rows, schema, spec, entry)
@@ -92,15 +94,44 @@ def check_column(column: Any, leaf: Leaf) -> Iterator[str]:
         yield f"{name}: {logical} for {leaf.type}"
     if leaf.type in UTC and logical.get("timeUnit") != ("nanoseconds" if leaf.type.endswith("_ns") else "microseconds"):
         yield f"{name}: {logical} for {leaf.type}"
-    if leaf.type in ("int", "long") and logical.get("Type") != "None":
+    wanted = "Decimal" if leaf.type.startswith("decimal") else LOGICAL.get(leaf.type, "None")
+    if logical.get("Type") != wanted:
         yield f"{name}: {logical} for {leaf.type}"
 
 
-def check_field_ids(file: pa.Schema, fields: list[dict[str, Any]]) -> Iterator[str]:
-    ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id", b"").decode() for field in file}
+def arrow_children(type_: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    if pa.types.is_list(type_):
+        return [type_.value_field]
+    return [type_.field(i) for i in range(type_.num_fields)]
+
+
+def children(type_: Any) -> list[dict[str, Any]]:
+    """The named fields right below a nested type."""
+    if not isinstance(type_, dict):
+        return []
+    if type_["type"] == "struct":
+        return type_["fields"]
+    keys = ["element"] if type_["type"] == "list" else ["key", "value"]
+    return [{"id": type_[f"{key}-id"], "name": key, "type": type_[key], "required": type_.get(f"{key}-required", True)}
+            for key in keys]
+
+
+def check_field_ids(file: list[pa.Field], fields: list[dict[str, Any]]) -> Iterator[str]:
+    """At every depth: the id, and that what is required is so in the file."""
+    by_name = {field.name: field for field in file}
     for field in fields:
-        if field["name"] in ids and ids[field["name"]] != str(field["id"]):
-            yield f"{field['name']}: field id {ids[field['name']]!r}, not {field['id']}"
+        found = by_name.get(field["name"])
+        if found is None:
+            continue  # unknown, and groups of nothing else
+        field_id = (found.metadata or {}).get(b"PARQUET:field_id", b"").decode()
+        if field_id != str(field["id"]):
+            yield f"{field['name']}: field id {field_id!r}, not {field['id']}"
+        if found.nullable == field["required"]:
+            yield f"{field['name']}: nullable {found.nullable}, required {field['required']}"
+        if isinstance(field["type"], dict):
+            yield from check_field_ids(arrow_children(found.type), children(field["type"]))
 
 
 # ---- metrics ----
