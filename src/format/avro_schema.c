@@ -111,7 +111,7 @@ MUST_USE static err text_parse(struct parser *parser, size_t node, str *out_text
         return schema_corrupt(parser, "has something else where a name must be");
     }
     str token = parser->nodes[node].text;
-    buf text = buf_create(parser->arena, token.size, token.size);
+    buf text = buf_create(parser->arena, 0, token.size); /* for one with escapes */
     str result = json_unescape(&text, token, NULL);
     if (result.data == NULL) {
         return error_memory(parser->error);

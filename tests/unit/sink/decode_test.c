@@ -415,7 +415,7 @@ static bool runs_with_failure_at(i64 n)
     AUTO_ARENA struct arena *arena = arena_create(64 * MIB);
     struct decoder *decoder = NULL;
     struct error error = {0};
-    arena_fail_growth_at(n);
+    arena_fail_allocation_at(n);
     err opened = decoder_open(arena, &schema, &many_settings, &decoder, &error);
     if (opened != OK) {
         arena_fail_growth_at(0);

@@ -484,7 +484,7 @@ static void a_full_arena_is_reported_at_every_growth(void **state)
         AUTO_ARENA struct arena *arena = arena_create(64 * MIB);
         struct append append = append_of(world, 2);
         json_t *request = NULL;
-        arena_fail_growth_at(n);
+        arena_fail_allocation_at(n);
         err result = commit_append(arena, &world->locations, &world->table, &world->seam, &append,
                                    &request, NULL);
         done = arena_growths() < n;

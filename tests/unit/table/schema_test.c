@@ -339,7 +339,7 @@ static void a_full_arena_is_reported_and_nothing_is_left_behind(void **state)
     for (i64 n = 1; !done; n++) {
         AUTO_ARENA struct arena *arena = arena_create(MIB);
         struct schema schema = {0};
-        arena_fail_growth_at(n);
+        arena_fail_allocation_at(n);
         err result = schema_from_json(arena, document, &schema, NULL);
         done = arena_growths() < n;
         arena_fail_growth_at(0);
