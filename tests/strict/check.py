@@ -154,7 +154,7 @@ def tables_of(data: Path) -> list[tuple[str, Path]]:
     connection = sqlite3.connect(f"file:{data / 'lhbox.db'}?mode=ro", uri=True)
     try:
         rows = connection.execute("SELECT warehouse || '.' || namespace || '.' || name, metadata_location "
-                                  "FROM catalog_table ORDER BY 1").fetchall()
+                                  "FROM catalog_table WHERE kind = 0 ORDER BY 1").fetchall()
     finally:
         connection.close()
     return [(name, local(uri)) for name, uri in rows]

@@ -17,8 +17,10 @@ def check_metadata(table: dict[str, Any]) -> Iterator[str]:
     """One line for each fault of a table's metadata."""
     yield from (f"{key} is missing" for key in REQUIRED if key not in table)
     version = table.get("format-version")
-    if version not in (2, 3):
+    if version not in (1, 2, 3):
         yield f"format-version {version}"
+    if version == 1:
+        yield from check_copies(table)
     yield from check_nulls(table, version)
     if table["location"].endswith("/"):
         yield "the location ends in /"
@@ -27,6 +29,16 @@ def check_metadata(table: dict[str, Any]) -> Iterator[str]:
     yield from check_snapshots(table, version)
     yield from check_refs(table, version)
     yield from check_logs(table)
+
+
+def check_copies(table: dict[str, Any]) -> Iterator[str]:
+    """Version 1 has its current schema and default spec twice."""
+    schemas = {schema["schema-id"]: schema for schema in table["schemas"]}
+    specs = {spec["spec-id"]: spec["fields"] for spec in table["partition-specs"]}
+    if table.get("schema") != schemas.get(table["current-schema-id"]):
+        yield "schema is not the current one"
+    if table.get("partition-spec") != specs.get(table["default-spec-id"]):
+        yield "partition-spec is not the default one"
 
 
 def check_nulls(table: dict[str, Any], version: int) -> Iterator[str]:
