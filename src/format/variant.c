@@ -1,33 +1,11 @@
 #include "format/variant.h"
 
 #include "base/assert.h"
+#include "format/variant_encoding.h"
 
 #include <stdlib.h>
 
 enum {
-    VERSION = 1,
-    SORTED_FLAG = 0x10,
-
-    /* Basic types, the two lowest bits of a value's first byte. */
-    BASIC_PRIMITIVE = 0,
-    BASIC_SHORT_STRING = 1,
-    BASIC_OBJECT = 2,
-    BASIC_ARRAY = 3,
-
-    /* Primitive types, the other six bits. */
-    PRIMITIVE_NULL = 0,
-    PRIMITIVE_TRUE = 1,
-    PRIMITIVE_FALSE = 2,
-    PRIMITIVE_INT8 = 3,
-    PRIMITIVE_INT16 = 4,
-    PRIMITIVE_INT32 = 5,
-    PRIMITIVE_INT64 = 6,
-    PRIMITIVE_DOUBLE = 7,
-    PRIMITIVE_DECIMAL4 = 8,
-    PRIMITIVE_DECIMAL8 = 9,
-    PRIMITIVE_DECIMAL16 = 10,
-    PRIMITIVE_STRING = 16,
-
     SHORT_STRING_MAX = 63,
     COUNT_IN_A_BYTE_MAX = 255, /* items of an object or array that is not "large" */
     SLOTS_FIRST = 16,
@@ -191,31 +169,31 @@ static void put_header(struct variant_builder *builder, u32 basic, u32 rest)
 static void put_primitive(struct variant_builder *builder, u32 type, const void *bytes, size_t size)
 {
     value_starts(builder);
-    put_header(builder, BASIC_PRIMITIVE, type);
+    put_header(builder, VARIANT_BASIC_PRIMITIVE, type);
     buf_append_bytes(&builder->value, bytes, size);
 }
 
 void variant_null(struct variant_builder *builder)
 {
-    put_primitive(builder, PRIMITIVE_NULL, "", 0);
+    put_primitive(builder, VARIANT_NULL, "", 0);
 }
 
 void variant_boolean(struct variant_builder *builder, bool value)
 {
-    put_primitive(builder, value ? PRIMITIVE_TRUE : PRIMITIVE_FALSE, "", 0);
+    put_primitive(builder, value ? VARIANT_TRUE : VARIANT_FALSE, "", 0);
 }
 
 /* All hosts of ours are little-endian, as the encoding is. */
 void variant_integer(struct variant_builder *builder, i64 value)
 {
     if (value >= INT8_MIN && value <= INT8_MAX) {
-        put_primitive(builder, PRIMITIVE_INT8, &value, 1);
+        put_primitive(builder, VARIANT_INT8, &value, 1);
     } else if (value >= INT16_MIN && value <= INT16_MAX) {
-        put_primitive(builder, PRIMITIVE_INT16, &value, 2);
+        put_primitive(builder, VARIANT_INT16, &value, 2);
     } else if (value >= INT32_MIN && value <= INT32_MAX) {
-        put_primitive(builder, PRIMITIVE_INT32, &value, 4);
+        put_primitive(builder, VARIANT_INT32, &value, 4);
     } else {
-        put_primitive(builder, PRIMITIVE_INT64, &value, 8);
+        put_primitive(builder, VARIANT_INT64, &value, 8);
     }
 }
 
@@ -228,17 +206,17 @@ void variant_decimal(struct variant_builder *builder, i128 unscaled, i32 scale)
     memcpy(bytes + 1, &unscaled, sizeof(unscaled));
     i128 size = unscaled < 0 ? -unscaled : unscaled;
     if (size <= 999999999) {
-        put_primitive(builder, PRIMITIVE_DECIMAL4, bytes, 1 + 4);
+        put_primitive(builder, VARIANT_DECIMAL4, bytes, 1 + 4);
     } else if (size <= 999999999999999999) {
-        put_primitive(builder, PRIMITIVE_DECIMAL8, bytes, 1 + 8);
+        put_primitive(builder, VARIANT_DECIMAL8, bytes, 1 + 8);
     } else {
-        put_primitive(builder, PRIMITIVE_DECIMAL16, bytes, 1 + 16);
+        put_primitive(builder, VARIANT_DECIMAL16, bytes, 1 + 16);
     }
 }
 
 void variant_double(struct variant_builder *builder, double value)
 {
-    put_primitive(builder, PRIMITIVE_DOUBLE, &value, sizeof(value));
+    put_primitive(builder, VARIANT_DOUBLE, &value, sizeof(value));
 }
 
 void variant_string(struct variant_builder *builder, str text)
@@ -247,9 +225,9 @@ void variant_string(struct variant_builder *builder, str text)
     u32 size = (u32)text.size;
     value_starts(builder);
     if (size <= SHORT_STRING_MAX) {
-        put_header(builder, BASIC_SHORT_STRING, size);
+        put_header(builder, VARIANT_BASIC_SHORT_STRING, size);
     } else {
-        put_header(builder, BASIC_PRIMITIVE, PRIMITIVE_STRING);
+        put_header(builder, VARIANT_BASIC_PRIMITIVE, VARIANT_STRING);
         buf_append_bytes(&builder->value, &size, sizeof(size));
     }
     buf_append(&builder->value, text);
@@ -316,7 +294,7 @@ static u8 head_byte(const struct container_head *head)
     u32 offset = head->offset_width - 1;
     u32 rest = head->is_object ? large << 4 | (head->id_width - 1) << 2 | offset
                                : large << 2 | offset;
-    return (u8)(rest << 2 | (head->is_object ? BASIC_OBJECT : BASIC_ARRAY));
+    return (u8)(rest << 2 | (head->is_object ? VARIANT_BASIC_OBJECT : VARIANT_BASIC_ARRAY));
 }
 
 static void head_write(char *out, const struct container_head *head,
@@ -389,8 +367,8 @@ static void metadata_write(struct variant_builder *builder)
     }
     assert(total <= UINT32_MAX); /* of slices of one value, each name once */
     u32 width = width_of(total > builder->name_count ? (u32)total : builder->name_count);
-    u32 flags = names_are_sorted(builder) ? SORTED_FLAG : 0;
-    buf_append_byte(out, (u8)(VERSION | flags | (width - 1) << 6));
+    u32 flags = names_are_sorted(builder) ? VARIANT_META_SORTED : 0;
+    buf_append_byte(out, (u8)(VARIANT_VERSION | flags | (width - 1) << VARIANT_META_WIDTH_SHIFT));
     char number[4];
     put_little(number, builder->name_count, width);
     buf_append_bytes(out, number, width);

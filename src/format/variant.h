@@ -82,4 +82,10 @@ void variant_end(struct variant_builder *builder);
 /* False: out of memory, or past VARIANT_BYTES_MAX. */
 MUST_USE bool variant_finish(struct variant_builder *builder, str *out_metadata, str *out_value);
 
+/* Appends the value as JSON text. `metadata` and `value` are any bytes: CORRUPT when they are no
+ * variant, or hold a value that JSON has no form for (dates, binaries, NaN, …: no builder of ours
+ * writes them). LIMIT: out is full. Scratch comes from the arena. */
+MUST_USE err variant_print(struct arena *arena, str metadata, str value, buf *out,
+                           struct error *error);
+
 #endif

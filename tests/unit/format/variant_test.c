@@ -133,6 +133,65 @@ static void a_value_past_the_arenas_limit_is_told(void **state)
     assert_false(variant_finish(&builder, &metadata, &value));
 }
 
+static void assert_prints(const char *metadata, size_t metadata_size, const char *value,
+                          size_t value_size, const char *wanted)
+{
+    buf out = buf_create(arena, 64, KIB);
+    err printed = variant_print(arena, (str){metadata, metadata_size}, (str){value, value_size},
+                                &out, NULL);
+    assert_int_equal(printed, wanted != NULL ? OK : CORRUPT);
+    if (wanted != NULL) {
+        assert_bytes(buf_str(&out), wanted, strlen(wanted));
+    }
+}
+#define PRINTS(metadata, value, wanted)                                                            \
+    assert_prints(metadata, sizeof(metadata) - 1, value, sizeof(value) - 1, wanted)
+
+/* Bytes of other writers too: members in any place, names and offsets of any width. */
+static void parts_print_as_json(void **state)
+{
+    (void)state;
+    PRINTS("\x11\x00\x00", "\x0c\xff", "-1");
+    PRINTS("\x01\x02\x00\x01\x02"
+           "ba",
+           "\x02\x02\x01\x00\x03\x00\x0b\x10\x2c\x01\x03\x02\x00\x02\x03\x05"
+           "b\x00",
+           "{\"a\":[\"b\",null],\"b\":300}");
+    PRINTS("\xd1\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"
+           "k",
+           "\x7e\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x04",
+           "{\"k\":true}");
+    PRINTS("\x11\x00\x00", "\x20\x02\x6a\xff\xff\xff", "-1.50");
+    PRINTS("\x11\x00\x00", "\x1c\x9a\x99\x99\x99\x99\x99\xb9\x3f", "0.1");
+    PRINTS("\x11\x00\x00",
+           "\x40\x02\x00\x00\x00"
+           "\xc3\xa9",
+           "\"\xc3\xa9\"");
+}
+
+static void bytes_that_are_no_variant_are_refused(void **state)
+{
+    (void)state;
+    PRINTS("", "\x00", NULL);
+    PRINTS("\x12\x00\x00", "\x00", NULL);         /* a version of its own */
+    PRINTS("\x11\x05\x00", "\x00", NULL);         /* names that are not there */
+    PRINTS("\x11\x00\x00", "", NULL);             /* no value */
+    PRINTS("\x11\x00\x00", "\x10\x01", NULL);     /* half an int16 */
+    PRINTS("\x11\x00\x00", "\x09\xff\xff", NULL); /* a string that is not UTF-8 */
+    PRINTS("\x11\x00\x00",
+           "\x09"
+           "a",
+           NULL);                                             /* and one cut short */
+    PRINTS("\x11\x00\x00", "\x03\x02\x00\x01", NULL);         /* offsets cut short */
+    PRINTS("\x11\x00\x00", "\x03\x01\x05\x01\x00", NULL);     /* an offset past the end */
+    PRINTS("\x11\x00\x00", "\x02\x01\x00\x00\x01\x00", NULL); /* a name that is none */
+    PRINTS("\x11\x00\x00", "\x2c\x00\x00\x00\x00", NULL);     /* a date */
+    PRINTS("\x11\x00\x00", "\x1c\x00\x00\x00\x00\x00\x00\xf0\x7f", NULL); /* infinity */
+    PRINTS("\x11\x00\x00", "\x20\x27\x01\x00\x00\x00", NULL);             /* scale 39 */
+    PRINTS("\x11\x00\x00",
+           "\x28\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x7f", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +199,8 @@ int main(void)
         cmocka_unit_test(a_builder_starts_anew_with_each_value),
         cmocka_unit_test(decimals_take_the_room_of_their_digits),
         cmocka_unit_test(a_value_past_the_arenas_limit_is_told),
+        cmocka_unit_test(parts_print_as_json),
+        cmocka_unit_test(bytes_that_are_no_variant_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
