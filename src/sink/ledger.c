@@ -275,7 +275,7 @@ struct ledger_plan ledger_row_plan(const struct db_rows *rows, size_t row)
         .trigger = db_text(rows, row, 14),
         .created_at = db_number(rows, row, 15),
         .finished_at = db_number(rows, row, 16),
-        .tried = db_number(rows, row, 17) != 0,
+        .tries = db_number(rows, row, 17),
     };
 }
 

@@ -292,7 +292,7 @@ struct ledger_plan {
     i64 config_version;
     enum plan_state state;
     i64 begun;       /* tries begun without an end */
-    bool tried;      /* a try was begun ever */
+    i64 tries;       /* begun ever */
     str attempts;    /* JSON array of tries, see sink/plan.h */
     str counts;      /* what the last try makes of each batch, see sink/plan.h; data NULL: no try */
     str fences;      /* JSON array of snapshot ids; data NULL: none */
@@ -319,12 +319,15 @@ MUST_USE err ledger_make_plan(const struct db *db, struct arena *arena, str sink
 MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str plan_id,
                                  struct ledger_batch **out_batches, size_t *out_count,
                                  struct error *error);
-/* Counts a try before it decodes (decisions 31), and tells whether another was begun before it:
- * what the caller knows of the plan may be old. A plan begun PLAN_BEGUN_MAX times without an end
- * disables its sink with crash_loop. CONFLICT then, and when the plan is voiding, void or
- * finished: who decodes nevertheless would overwrite the verdicts. */
-MUST_USE err ledger_begin_try(const struct db *db, str plan_id, bool *out_tried,
+/* Counts a try before it decodes (decisions 31). *out_tries: its number, from 1; what the caller
+ * knows of the plan may be old. A plan begun PLAN_BEGUN_MAX times without an end disables its sink
+ * with crash_loop. CONFLICT then, and when the plan is voiding, void or finished: who decodes
+ * nevertheless would overwrite the verdicts. */
+MUST_USE err ledger_begin_try(const struct db *db, str plan_id, i64 *out_tries,
                               struct error *error);
+/* The plan can still be tried, and no try was begun after the one of this number. */
+MUST_USE err ledger_is_last_try(const struct db *db, str plan_id, i64 tries, bool *out_last,
+                                struct error *error);
 MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
 /* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON).
  * CONFLICT when the plan is voiding, void or finished, its settings have changed, or the sink is

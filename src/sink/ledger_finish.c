@@ -287,7 +287,7 @@ static err void_body(struct db_tx *tx, void *context, struct error *error)
     }
     return db_run(tx, error,
                   "UPDATE batch SET state = 0, plan = NULL, retried = CASE WHEN (SELECT tried FROM "
-                  "plan WHERE id = ?1) = 1 THEN 1 ELSE retried END WHERE plan = ?1 AND state = 1",
+                  "plan WHERE id = ?1) > 0 THEN 1 ELSE retried END WHERE plan = ?1 AND state = 1",
                   DB_T(voiding->plan_id));
 }
 

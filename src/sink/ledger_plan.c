@@ -198,8 +198,20 @@ struct begun_try {
     str plan_id;
     bool ended;
     bool crash_loop;
-    bool tried; /* before */
+    i64 tries; /* with this one */
 };
+
+static err read_tries(struct db_tx *tx, str plan_id, i64 *out_tries, bool *out_open,
+                      struct error *error)
+{
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * KIB);
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, arena, &rows, error, "SELECT tried, state FROM plan WHERE id = ?1",
+                   DB_T(plan_id)));
+    *out_tries = rows.row_count == 1 ? db_number(&rows, 0, 0) : 0;
+    *out_open = rows.row_count == 1 && db_number(&rows, 0, 1) <= PLAN_ATTEMPTED;
+    return OK;
+}
 
 static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
 {
@@ -214,9 +226,10 @@ static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
     if (begun->ended) {
         return OK;
     }
-    begun->tried = db_number(&rows, 0, 1) != 0;
+    begun->tries = db_number(&rows, 0, 1) + 1;
     if (!begun->crash_loop) {
-        return db_run(tx, error, "UPDATE plan SET begun = begun + 1, tried = 1 WHERE id = ?1",
+        return db_run(tx, error,
+                      "UPDATE plan SET begun = begun + 1, tried = tried + 1 WHERE id = ?1",
                       DB_T(begun->plan_id));
     }
     return db_run(tx, error,
@@ -226,7 +239,7 @@ static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
                   DB_T(begun->plan_id));
 }
 
-err ledger_begin_try(const struct db *db, str plan_id, bool *out_tried, struct error *error)
+err ledger_begin_try(const struct db *db, str plan_id, i64 *out_tries, struct error *error)
 {
     struct begun_try begun = {.plan_id = plan_id};
     TRY(db_transact(db, begin_try_body, &begun, error));
@@ -236,7 +249,32 @@ err ledger_begin_try(const struct db *db, str plan_id, bool *out_tried, struct e
     if (begun.crash_loop) {
         return ledger_lost(error, "the plan was begun three times without an end");
     }
-    *out_tried = begun.tried;
+    *out_tries = begun.tries;
+    return OK;
+}
+
+struct last_try {
+    str plan_id;
+    i64 tries;
+    bool last;
+};
+
+static err is_last_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct last_try *asked = context;
+    i64 tries = 0;
+    bool open = false;
+    TRY(read_tries(tx, asked->plan_id, &tries, &open, error));
+    asked->last = open && tries == asked->tries;
+    return OK;
+}
+
+err ledger_is_last_try(const struct db *db, str plan_id, i64 tries, bool *out_last,
+                       struct error *error)
+{
+    struct last_try asked = {.plan_id = plan_id, .tries = tries};
+    TRY(db_read(db, is_last_body, &asked, error));
+    *out_last = asked.last;
     return OK;
 }
 

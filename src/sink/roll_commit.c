@@ -152,8 +152,7 @@ static err begin_try(struct committing *committing, enum roll_step *out_step, st
 {
     struct roll_plan *plan = committing->plan;
     struct error told = {0};
-    bool tried = false;
-    err begun = ledger_begin_try(committing->roll->env->db, plan->row.id, &tried, &told);
+    err begun = ledger_begin_try(committing->roll->env->db, plan->row.id, &plan->row.tries, &told);
     if (begun == CONFLICT) {
         *out_step = STEP_LATER;
         return OK;
@@ -161,7 +160,6 @@ static err begin_try(struct committing *committing, enum roll_step *out_step, st
     if (begun != OK) {
         return error_set(error, begun, told.code, "%s", told.message);
     }
-    plan->row.tried = plan->row.tried || tried;
     committing->begun = true;
     CRASH_POINT(try_begun);
     return OK;

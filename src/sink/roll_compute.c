@@ -235,7 +235,7 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     size_t fits = 0;
     struct error told = {0};
     err computed = compute(&pass, table, file_scratch, out_result, &fits, &told);
-    plan->row.tried = true;
+    plan->computed = true;
     *out_step = STEP_GO;
     if (computed == LIMIT) {
         return too_large(&pass, plan, table, told.message, out_result, out_step, error);
@@ -248,19 +248,19 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
 
 /* ---- rejects files after the commit (O18) ---- */
 
-static err rejects_differ(struct roll *roll, const struct ledger_batch *batch, i32 schema_id,
+static err rejects_differ(struct roll *roll, const struct ledger_verdict *verdict, i32 schema_id,
                           bool *out_differ, struct error *error)
 {
     struct store_object head = {0};
     struct error told = {0};
-    str key = batch_rejects_key(roll->arena, roll->sink.id, batch->batch_id);
+    str key = batch_rejects_key(roll->arena, roll->sink.id, verdict->batch_id);
     err found = store_head(&roll->env->warehouse->files, roll->arena, key, &head, &told);
     if (found != OK && found != NOT_FOUND) {
         return error_set(error, found, told.code, "%s", told.message);
     }
     str wanted = str_format(roll->arena, "%d", schema_id);
-    *out_differ = found == NOT_FOUND ||
-                  !str_equal(store_meta_value(&head.meta, STR("schema-id")), wanted);
+    bool same = str_equal(store_meta_value(&head.meta, STR("schema-id")), wanted);
+    *out_differ = verdict->rows_rejected > 0 ? !same : head.size > 0;
     return OK;
 }
 
@@ -270,7 +270,8 @@ static err mend_batch(struct roll *roll, const struct roll_plan *plan, size_t in
 {
     struct arena *scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
     struct arena *batch_scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
-    struct roll_plan one = {.row = plan->row, .batches = &plan->batches[index], .batch_count = 1};
+    struct roll_plan one = {
+        .row = plan->row, .batches = &plan->batches[index], .batch_count = 1, .computed = true};
     str segment;
     str reason;
     TRY(roll_read_batch(roll->env, scratch, one.batches, &segment, &reason, error));
@@ -280,6 +281,7 @@ static err mend_batch(struct roll *roll, const struct roll_plan *plan, size_t in
         .segments = &segment,
         .scratch = scratch,
         .batch_scratch = batch_scratch,
+        .mends = true,
     };
     TRY(metadata_schema_by_id(roll->arena, table->metadata, schema_id, &pass.schema, error));
     TRY(pass_init(&pass, table->metadata, error));
@@ -296,10 +298,11 @@ err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan, const str
                           error));
     for (size_t i = 0; i < plan->batch_count; i++) {
         bool differ = false;
-        if (counts.verdicts[i].rows_rejected == 0) {
+        bool once = plan->row.tries <= 1 && !plan->batches[i].retried;
+        if (counts.verdicts[i].rows_rejected == 0 && once) {
             continue;
         }
-        TRY(rejects_differ(roll, &plan->batches[i], counts.schema_id, &differ, error));
+        TRY(rejects_differ(roll, &counts.verdicts[i], counts.schema_id, &differ, error));
         if (differ) {
             TRY(mend_batch(roll, plan, i, table, counts.schema_id, error));
         }

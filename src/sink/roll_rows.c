@@ -199,8 +199,21 @@ err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, str
 
 /* ---- batches ---- */
 
+/* A roller that was away while others went on has nothing to say any more. */
+static err check_last(const struct rows_pass *pass, struct error *error)
+{
+    bool last = pass->mends;
+    if (!last) {
+        TRY(ledger_is_last_try(pass->roll->env->db, pass->plan->row.id, pass->plan->row.tries,
+                               &last, error));
+    }
+    return last ? OK : error_set(error, BUSY, ERROR_UNAVAILABLE, "another roller has the plan");
+}
+
 /* A batch has one rejects file, and the put of an earlier try may be late. So each put says what it
- * replaces, and an earlier one that arrives after it is refused by the store (I15). */
+ * replaces, and an earlier one that arrives after it is refused by the store (I15). What is there
+ * is looked at first, then whether this is the last try: a later one replaces what this one puts.
+ */
 static err put_verdict(const struct rows_pass *pass, str key, struct store_meta *meta,
                        struct error *error)
 {
@@ -219,6 +232,7 @@ static err put_verdict(const struct rows_pass *pass, str key, struct store_meta 
             return error_set(error, result, told.code, "%s", told.message);
         }
         meta->replaces = result == OK ? there.version : STR("");
+        TRY(check_last(pass, error));
     }
     return error_set(error, BUSY, ERROR_UNAVAILABLE, "%.*s is written by others", STR_ARG(key));
 }
@@ -230,7 +244,8 @@ static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error
     const struct ledger_batch *row = &pass->plan->batches[batch];
     const struct store *files = &pass->roll->env->warehouse->files;
     bool none = pass->rejects.size == 0;
-    if (none && !pass->plan->row.tried && !row->retried) {
+    bool first = pass->plan->row.tries <= 1 && !pass->plan->computed && !row->retried;
+    if (none && first) {
         return OK;
     }
     str key = batch_rejects_key(pass->batch_scratch, pass->roll->sink.id, row->batch_id);

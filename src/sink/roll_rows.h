@@ -52,6 +52,7 @@ struct rows_pass {
     bool *unreadable; /* one per batch */
     str unwritable;   /* why the file cannot hold the plan's one batch; data NULL: it can */
     buf rejects;      /* of the batch under way */
+    bool mends;       /* the plan is committed: this verdict is the last one */
     /* partitions */
     bool partitioned;
     bool limited; /* groups were refused already */

@@ -34,6 +34,7 @@ struct roll_plan {
     struct ledger_plan row;
     struct ledger_batch *batches;
     size_t batch_count;
+    bool computed; /* in this try: rejects files of another schema may have been written */
 };
 
 bool roll_stopping(const struct roll *roll);
