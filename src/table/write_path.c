@@ -1,6 +1,8 @@
 /* Where data files lie: "Object store file layout" of the reference library's AWS page. */
 #include "table/write.h"
 
+#include "table/location.h"
+
 enum { HASH_BITS = 20, HASH_FOLDERS = 3, HASH_FOLDER_BITS = 4 };
 
 str write_folder(struct arena *arena, const struct metadata *metadata, const char *property,
@@ -11,7 +13,8 @@ str write_folder(struct arena *arena, const struct metadata *metadata, const cha
         path.size--;
     }
     if (path.size > 0) {
-        return str_copy(arena, path);
+        bool bare = str_starts(path, STR("/")); /* files are named by whole URIs */
+        return bare ? location_from_path(arena, path) : str_copy(arena, path);
     }
     return str_format(arena, "%.*s/%s", STR_ARG(metadata_location(metadata)), folder);
 }

@@ -174,6 +174,7 @@ static void data_files_lie_where_the_table_says(void **state)
     static const struct uri_case cases[] = {
         {"", "file:///w/ns/t/data/p=1/f.parquet"},
         {"'write.data.path':'file:///d/'", "file:///d/p=1/f.parquet"},
+        {"'write.data.path':'/d/'", "file:///d/p=1/f.parquet"},
         {"'write.object-storage.enabled':'true'",
          "file:///w/ns/t/data/1110/1100/1010/10111110/p=1/f.parquet"},
         {"'write.object-storage.enabled':'true','write.data.path':'file:///d'",
