@@ -231,7 +231,8 @@ struct sim_world {
     u32 p_read;
     i64 freeze_max;
     i64 late_max;
-    i64 storm_us; /* the length of a time in which no commit is answered; 0: never */
+    bool unsettled; /* loads lag behind, settings change while commits are under way */
+    i64 storm_us;   /* the length of a time in which no commit is answered; 0: never */
     /* the scheduler */
     struct sim_event *events;
     size_t event_count;

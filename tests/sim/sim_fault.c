@@ -80,6 +80,10 @@ static enum sim_fault draw_fault(const struct actor *actor, u64 call, u32 allowe
     if ((allowed & SIM_ALLOW(SIM_FAULT_REFUSED)) != 0 && fault < SIM_FAULT_SLOW && in_storm()) {
         fault = drawn >> 50 & 1 ? SIM_FAULT_LATE : SIM_FAULT_LOST;
     }
+    bool load = allowed == SIM_ALLOW(SIM_FAULT_STALE);
+    if (load && fault == SIM_FAULT_NONE && sim->unsettled && (drawn >> 52) % 4 == 0) {
+        fault = SIM_FAULT_STALE;
+    }
     u64 identity = sim_hash(7, actor->id, call);
     bool may = ((allowed | always) & SIM_ALLOW(fault)) != 0 &&
                (sim->config->faults_off & SIM_ALLOW(fault)) == 0;

@@ -704,13 +704,15 @@ static void run_part(struct actor *actor)
     enum sim_part part = (enum sim_part)(intptr_t)actor->argument;
     bool rare = part == SIM_UNSETTER || part == SIM_DROPPER || part == SIM_DELETER ||
                 part == SIM_FREEZES;
-    i64 times = rare ? 1 : sim_between(1, 5);
+    bool often = sim->unsettled && (part == SIM_FOREIGN || part == SIM_PATCHER);
+    i64 times = rare ? 1 : often ? sim_between(4, 9) : sim_between(1, 5);
     for (i64 i = 0; i < times && !sim->stopping; i++) {
         i64 left = num_max_i64(sim->horizon - sim->now, 0);
         left = part == SIM_FREEZES ? left / 6 : left;
         sim_wait((i64)sim_below((u64)(left / (times - i) + 1)));
         i32 slot = (i32)sim_below((u64)sim->slot_count);
-        if (part != SIM_FREEZES && sim_below(part == SIM_ROLLBACK ? 8 : 2) != 0) {
+        u64 patience = part == SIM_ROLLBACK || (often && part == SIM_PATCHER) ? 8 : often ? 1 : 2;
+        if (part != SIM_FREEZES && sim_below(patience) != 0) {
             sim_await_trouble(part, slot);
         }
         await_service();

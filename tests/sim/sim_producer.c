@@ -125,15 +125,23 @@ static struct sim_request *send_once(i32 index, i32 generation, u64 id)
 
 /* ---- what an answer promises ---- */
 
+/* It was answered by a ledger that is gone, and there is no table to recover from. */
+static bool is_forgotten(const struct sim_batch *batch)
+{
+    const struct sim_table *table = &sim->tables[sim->sinks[batch->sink].table];
+    return batch->answered_at < sim->restored_at && sim_table_broken(str_from(table->uuid));
+}
+
 static void note_accepted(i32 index, i32 generation, const struct sim_request *request)
 {
     struct sim_batch *batch = &sim->batches[index];
+    bool again = batch->answered_at < sim->restored_at;
+    batch->acknowledged = is_forgotten(batch) ? -1 : batch->acknowledged;
     if (batch->acknowledged >= 0 && batch->acknowledged != generation) {
         sim_violate("I3", "batch %s was acknowledged with body %d, and now with body %d", batch->id,
                     batch->acknowledged, generation);
     }
     /* A row that was made again shows counts, not the list of reasons. */
-    bool again = batch->answered_at < sim->restored_at;
     if (batch->acknowledged < 0) {
         batch->acknowledged = generation;
         batch->acknowledged_at = sim->now;
@@ -159,7 +167,7 @@ static void note_reused(i32 index, i32 generation)
     for (i32 i = 0; i < batch->body_count; i++) {
         others = others || (i != generation && batch->sent[i]);
     }
-    if (!others || batch->acknowledged == generation) {
+    if (!others || (batch->acknowledged == generation && !is_forgotten(batch))) {
         sim_violate("I3", "batch %s, body %d: refused as reused", batch->id, generation);
     }
 }

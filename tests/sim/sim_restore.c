@@ -137,22 +137,36 @@ static void send_around(i32 slot, i64 age)
     }
 }
 
-static struct copy take_copy(void)
+/* Plan objects are kept for 35 days: what might grow older than that before it is put back goes. */
+static void take_copy(struct copy *copies, size_t *count)
 {
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        if (sim->now - copies[i].at < TIME_DAY_US) {
+            copies[kept++] = copies[i];
+        }
+    }
     sim_trace("operator: copies the ledger");
-    return (struct copy){sim_db_copy(sim->arena), sim->now};
+    if (kept == COPIES_MAX) {
+        kept--;
+        memmove(copies, copies + 1, kept * sizeof(*copies));
+    }
+    copies[kept] = (struct copy){sim_db_copy(sim->arena), sim->now};
+    *count = kept + 1;
 }
 
-/* Half of the time it is a copy that was put back before. Plan objects are kept for 35 days. */
-static const struct copy *choose_copy(struct copy *copies, size_t *count)
+/* Often a second one follows, in which something waits that the first one lacks. */
+static void take_copies(i32 slot, struct copy *copies, size_t *count)
 {
-    const struct copy *before = *count > 0 ? &copies[sim_below(*count)] : NULL;
-    bool young = before != NULL && sim->now - before->at < TIME_DAY_US;
-    if (young && (*count == COPIES_MAX || sim_below(2) == 0)) {
-        return before;
+    take_copy(copies, count);
+    if (sim_below(3) > 0) {
+        i64 gap = sim_between(TIME_SECOND_US, sim->tick_us);
+        send_around(slot, gap);
+        sim_wait(gap);
+        if (!sim->stopping && !sim->restoring) {
+            take_copy(copies, count);
+        }
     }
-    copies[*count] = take_copy();
-    return &copies[(*count)++];
 }
 
 void sim_run_restorer(struct actor *actor)
@@ -165,9 +179,11 @@ void sim_run_restorer(struct actor *actor)
         i32 slot = (i32)sim_below((u64)sim->slot_count);
         i64 left = num_max_i64(sim->horizon - sim->now, 0);
         i64 wait = (i64)sim_below((u64)(left / (times - i + 1) + 1));
+        /* One restore often follows another. */
+        wait = i > 0 && sim_below(2) == 0 ? num_min_i64(wait, 4 * sim->tick_us) : wait;
         send_around(slot, wait);
         sim_wait(wait);
-        const struct copy *copy = choose_copy(copies, &count);
+        take_copies(slot, copies, &count);
         i64 age = draw_age();
         send_around(slot, age);
         sim_wait(age);
@@ -176,7 +192,7 @@ void sim_run_restorer(struct actor *actor)
         }
         if (!sim->stopping && sim->faults) {
             sim->errands++;
-            put_back(copy);
+            put_back(&copies[sim_below(count)]);
             recover_until_done();
             sim->errands--;
         }

@@ -93,6 +93,7 @@ static void draw_parameters(void)
     sim->p_read = intensity(a >> 16, 300, 9000);
     sim->p_unknown = profile->unsettled ? 12000 : sim->p_unknown;
     sim->p_read = profile->unsettled ? 9000 : sim->p_read;
+    sim->unsettled = profile->unsettled;
     sim->p_slow = intensity(a >> 20, 60, 1500);
     sim->p_die = sim_part(SIM_DEATHS) ? intensity(a >> 24, 100, 3000) : 0;
     sim->p_freeze = sim_part(SIM_FREEZES) ? intensity(a >> 28, 30, 600) : 0;
