@@ -217,11 +217,9 @@ static void run_replay(struct actor *actor)
     if (sim->stopping) {
         return;
     }
+    bool left_nothing = is_forgotten(batch) || (batch->acknowledged_at < sim->restored_at &&
+                                                rows_stored(batch, generation) == 0);
     note_answer(index, generation, request);
-    bool left_nothing =
-        batch->acknowledged_at < sim->restored_at &&
-        (rows_stored(batch, generation) == 0 ||
-         sim_table_broken(str_from(sim->tables[sim->sinks[batch->sink].table].uuid)));
     if (!grown && request->answer == SIM_ANSWER_ACCEPTED && !request->duplicate && !left_nothing) {
         sim_violate("I3", "batch %s was accepted as new again", batch->id);
     }

@@ -103,7 +103,7 @@ static void put_back(const struct copy *copy)
     sim_trace("** the ledger of %lld s ago is put back",
               (long long)((sim->now - copy->at) / TIME_SECOND_US));
     sim->restoring = true;
-    sim->pointers_old = true;
+    sim->pointers_old = sim->embedded;
     sim->restored_at = sim->now;
     for (size_t i = 0; i < sim->process_count; i++) {
         sim_kill(sim->processes[i]);
@@ -137,22 +137,14 @@ static void send_around(i32 slot, i64 age)
     }
 }
 
-/* Plan objects are kept for 35 days: what might grow older than that before it is put back goes. */
 static void take_copy(struct copy *copies, size_t *count)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < *count; i++) {
-        if (sim->now - copies[i].at < TIME_DAY_US) {
-            copies[kept++] = copies[i];
-        }
-    }
     sim_trace("operator: copies the ledger");
-    if (kept == COPIES_MAX) {
-        kept--;
-        memmove(copies, copies + 1, kept * sizeof(*copies));
+    if (*count == COPIES_MAX) {
+        *count -= 1;
+        memmove(copies, copies + 1, *count * sizeof(*copies));
     }
-    copies[kept] = (struct copy){sim_db_copy(sim->arena), sim->now};
-    *count = kept + 1;
+    copies[(*count)++] = (struct copy){sim_db_copy(sim->arena), sim->now};
 }
 
 /* Often a second one follows, in which something waits that the first one lacks. */
@@ -190,9 +182,12 @@ void sim_run_restorer(struct actor *actor)
         if (sim_below(3) == 0) {
             sim_await_trouble(SIM_RESTORER, slot);
         }
-        if (!sim->stopping && sim->faults) {
+        const struct copy *copy = &copies[sim_below(count)];
+        /* Plan objects are kept for 35 days. */
+        bool kept = sim->now - copy->at < 34 * TIME_DAY_US;
+        if (!sim->stopping && sim->faults && kept) {
             sim->errands++;
-            put_back(&copies[sim_below(count)]);
+            put_back(copy);
             recover_until_done();
             sim->errands--;
         }
