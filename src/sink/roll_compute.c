@@ -240,6 +240,10 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     if (computed == LIMIT) {
         return too_large(&pass, plan, table, told.message, out_result, out_step, error);
     }
+    if (computed == INVALID) {
+        /* A default that is none, or no column left for the unknown names: no roll can do it. */
+        return roll_disable(roll, "schema_unsupported", str_from(told.message), out_step, error);
+    }
     if (computed != OK) {
         return error_set(error, computed, told.code, "%s", told.message);
     }

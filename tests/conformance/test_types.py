@@ -122,6 +122,21 @@ def without_types(value: Any) -> Value:
     return numbers_exact(value[1]) if isinstance(value, tuple) else value
 
 
+@pytest.mark.parametrize("kind, captured", [("string", '{"b":{"c":[1, 2.50]},"d":null}'),
+                                            ("variant", {"b": {"c": [1, Decimal("2.5")]}, "d": None})])
+def test_unknown_names_are_captured(server: Server, kind: str, captured: Any) -> None:
+    name = f"types.captured_in_{kind}"
+    server.make_table(name, {"n": "int required", "rest": kind}, format_version=3)
+    sink = server.make_sink(name, name.replace(".", "_"), unknown_fields="capture:rest")
+    assert server.send(sink, "all", b'[{"n":0,"b":{"c":[1, 2.50]},"d":null},{"n":1}]').status == 202
+    server.roll(sink)
+    found = duckdb_attached(server).execute(f"SELECT rest FROM {server.dev['warehouse']}.{name} ORDER BY n").fetchall()
+    assert found == [(captured,), (None,)]
+    answer = server.call("POST", "/v1/sinks", {"name": "other", "table": name, "unknown_fields": "capture:n",
+                                               "warehouse": server.dev["warehouse"]})
+    assert answer.status in (400, 409), answer
+
+
 def test_the_page_shows_what_was_seen() -> None:
     page_shows("sent", sent_text())
     page_shows("PyIceberg", PYICEBERG.text())

@@ -283,6 +283,26 @@ static void a_table_a_sink_cannot_write_stops_it(void **state)
     assert_int_equal(look_sink(f).waiting_batches, 1);
 }
 
+static void a_sink_whose_capture_column_is_gone_stops(void **state)
+{
+    struct roll_fixture *f = *state;
+    str gone = STR("capture:gone");
+    str ignore = STR("ignore");
+    struct ledger_sink_patch patch = {.unknown_fields = &gone};
+    must(f, ledger_patch_sink(&f->db, f->sink_id, &patch, &f->error));
+    send_batch(f, "a", "{\"x\":1,\"nope\":2}");
+    assert_int_equal(roll_tick(f), ROLL_DISABLED);
+    assert_true(str_equal(look_sink(f).state_reason, STR("schema_unsupported")));
+    assert_true(str_find(look_sink(f).last_error, STR("gone is no optional string")) >= 0);
+    assert_int_equal(look_sink(f).waiting_batches, 1);
+    patch = (struct ledger_sink_patch){.unknown_fields = &ignore};
+    must(f, ledger_patch_sink(&f->db, f->sink_id, &patch, &f->error));
+    must(f, ledger_resume_sink(&f->db, f->sink_id, &f->error));
+    roll_out(f);
+    assert_int_equal(table_rows(f), 1);
+    assert_books(f);
+}
+
 /* ---- sweeps and recovery ---- */
 
 static void put_rejects(struct roll_fixture *f, const char *sink_id, const char *name)
@@ -387,6 +407,7 @@ int main(void)
         PLAIN(a_long_row_is_shown_cut_and_stored_whole),
         PLAIN(unknown_fields_can_be_ignored),
         PLAIN(a_table_a_sink_cannot_write_stops_it),
+        PLAIN(a_sink_whose_capture_column_is_gone_stops),
         PLAIN(old_rejects_go_on_every_page_and_of_this_sink_alone),
         PLAIN(an_object_that_cannot_be_deleted_is_tried_again),
         cmocka_unit_test(recovery_settles_what_was_left_and_nothing_else),
