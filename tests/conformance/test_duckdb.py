@@ -84,6 +84,15 @@ def test_a_transaction_over_two_rolling_tables_is_all_or_nothing(server: Server,
             assert foreign(lake, "duck_left") == foreign(lake, "duck_right") == [(f"foreign-{n}", n) for n in range(number + 1)]
 
 
+def test_a_new_column_while_a_sink_rolls(server: Server, lake: Any) -> None:
+    with rolling(server, "duck_wider") as load:
+        run(lake, "ALTER TABLE duck_wider ADD COLUMN note VARCHAR")
+        load.rolled()
+        run(lake, "INSERT INTO duck_wider (id, n, note) VALUES ('foreign-a', 1, 'seen')")
+        load.rolled()
+    assert lake.execute("SELECT id, note FROM duck_wider WHERE note IS NOT NULL").fetchall() == [("foreign-a", "seen")]
+
+
 def test_an_update_of_all_rows_keeps_each_once(server: Server, lake: Any) -> None:
     """Each update reaches all rows that came before it: of the three digits a row has the last ones, without a gap."""
     with rolling(server, "duck_all") as load:

@@ -11,7 +11,7 @@ import pytest
 import connect
 import spark as stock
 from cutting_proxy import CuttingProxy
-from lost import Engine, cut_rounds, killed_rounds, started
+from lost import ROUNDS, Engine, cut_rounds, killed_rounds, started
 
 
 class Spark(Engine):
@@ -19,8 +19,6 @@ class Spark(Engine):
 
     def __init__(self, proxy: CuttingProxy, spark: Any) -> None:
         self.session = stock.attach(spark, proxy.through(connect.block(proxy.server, "spark")))
-        # It gives up after one more try: five take 20 s.
-        self.session.conf.set(f"spark.sql.catalog.{proxy.server.dev['warehouse']}.rest.client.max-retries", "1")
         self.session.sql(f"USE {proxy.server.dev['warehouse']}.demo")
         self.session.sql("INSERT INTO lost VALUES (1, 0), (2, 0)")
 
@@ -47,7 +45,8 @@ def proxy(tmp_path: Path) -> Iterator[CuttingProxy]:
 
 
 def test_the_connection_is_cut_before_the_answer(proxy: CuttingProxy, spark: Any) -> None:
-    cut_rounds(proxy, Spark(proxy, spark))
+    """Spark gives up at once."""
+    assert cut_rounds(proxy, Spark(proxy, spark)) == {"success": 0, "failure": ROUNDS}
 
 
 def test_the_server_is_killed_right_after_applying(proxy: CuttingProxy, spark: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import EqualTo, StartsWith
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import connect
@@ -117,6 +118,25 @@ def test_expiry_of_the_sinks_snapshots(catalog: Any, server: Server) -> None:
 
         change(catalog, "py_expired", expire)
         load.rolled()
+
+
+def test_partition_evolution(catalog: Any, server: Server) -> None:
+    """Of a version 3 table by parts of a timestamp, which a sink may write: each roll takes the spec that it meets."""
+    def add(table: Any) -> None:
+        with table.update_spec() as update:
+            update.add_field("__ingest_ts", DayTransform(), "day")
+
+    def drop(table: Any) -> None:
+        with table.update_spec() as update:
+            update.remove_field("day")
+
+    with rolling(server, "py_evolved", format_version=3) as load:
+        for step in (add, drop):
+            change(catalog, "py_evolved", step)
+            load.rolled()
+            load.rolled()  # the first may have begun before the change
+    table = catalog.load_table("demo.py_evolved")
+    assert {0, 1} <= set(table.inspect.data_files()["spec_id"].to_pylist())
 
 
 def test_partition_evolution_disables_the_sink_and_loses_nothing(catalog: Any, server: Server) -> None:

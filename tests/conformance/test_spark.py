@@ -75,6 +75,19 @@ def test_writes_while_a_sink_rolls(server: Server, lake: Any, version: int, mode
     assert foreign(lake, table) == [("foreign-b", 20), ("foreign-c", 30), ("foreign-d", 40)]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_snapshot_isolation_loses_no_race(server: Server, lake: Any, mode: str) -> None:
+    """With this property an update of all rows goes through at the first try, whatever was rolled meanwhile."""
+    table = f"spark_isolated_{mode.replace('-', '_')}"
+    properties = {"write.update.mode": mode, "write.update.isolation-level": "snapshot"}
+    with rolling(server, table, properties=properties) as load:
+        for digit in (1_000, 10_000, 100_000):
+            load.rolled()
+            rows(lake, f"UPDATE {table} SET n = n + {digit}")
+    seen = {row[0] for row in rows(lake, f"SELECT DISTINCT n DIV 1000 FROM {table}")}
+    assert {111, 110, 100} <= seen <= {111, 110, 100, 0}
+
+
 def test_create_and_create_as_select_from_a_rolling_table(server: Server, lake: Any) -> None:
     with rolling(server, "spark_source") as load:
         run(lake, "CREATE TABLE spark_made (id STRING NOT NULL, n BIGINT COMMENT 'how many') USING iceberg "
@@ -96,6 +109,20 @@ def test_alter_while_a_sink_rolls(server: Server, lake: Any) -> None:
             load.rolled()
     names = [row[0] for row in rows(lake, "DESCRIBE spark_altered")]
     assert names[:3] == ["id", "n", "__ingest_ts"] and "remark" not in names
+
+
+def test_partition_evolution_while_a_sink_rolls(server: Server, lake: Any) -> None:
+    """What a sink may write: version 3, by parts of one timestamp. Each roll takes the spec that it meets."""
+    with rolling(server, "spark_parted", format_version=3) as load:
+        for statement in ("ADD PARTITION FIELD days(__ingest_ts)", "REPLACE PARTITION FIELD days(__ingest_ts) WITH hours(__ingest_ts)",
+                          "DROP PARTITION FIELD hours(__ingest_ts)"):
+            run(lake, f"ALTER TABLE spark_parted {statement}")
+            load.rolled()
+            load.rolled()  # the first may have begun before the change
+    specs = {row[0] for row in rows(lake, "SELECT DISTINCT spec_id FROM demo.spark_parted.files")}
+    assert len(specs) >= 3, specs
+    (found,), = rows(lake, "SELECT count(*) FROM spark_parted WHERE __ingest_ts >= DATE '2020-01-01'")
+    assert rows(lake, "SELECT count(*) FROM spark_parted") == [(found,)]
 
 
 def test_branches_and_tags_while_a_sink_rolls(server: Server, lake: Any) -> None:
