@@ -182,6 +182,19 @@ MUST_USE static err metadata_check_ids(const json_t *root, const char *list, con
     return OK;
 }
 
+/* Schemas, specs and orders are lists of fields, however short. */
+MUST_USE static err metadata_check_fields(const json_t *root, const char *list, struct error *error)
+{
+    const json_t *items = json_object_get(root, list);
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        if (!json_is_array(json_object_get(json_array_get(items, i), "fields"))) {
+            return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                             "table metadata: an item of %s has no fields", list);
+        }
+    }
+    return OK;
+}
+
 MUST_USE static err metadata_check_refs(const json_t *root, struct error *error)
 {
     json_t *refs = json_object_get(root, "refs");
@@ -256,6 +269,9 @@ err metadata_validate(const json_t *root, struct error *error)
     TRY(metadata_check_ids(root, "partition-specs", "spec-id", spec_id, error));
     TRY(metadata_check_ids(root, "sort-orders", "order-id", order_id, error));
     TRY(metadata_check_ids(root, "snapshots", "snapshot-id", -1, error));
+    TRY(metadata_check_fields(root, "schemas", error));
+    TRY(metadata_check_fields(root, "partition-specs", error));
+    TRY(metadata_check_fields(root, "sort-orders", error));
     TRY(metadata_check_refs(root, error));
     return metadata_check_snapshots(root, error);
 }

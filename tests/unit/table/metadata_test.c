@@ -163,6 +163,9 @@ static void documents_that_no_reader_opens_are_refused(void **state)
         {"current-snapshot-id", "-1", "main is not the current snapshot"},
         {"last-sequence-number", "3", "ahead of last-sequence-number"},
         {"snapshots", "[{'sequence-number':1}]", "no snapshot-id"},
+        {"partition-specs", "[{'spec-id':1}]", "item of partition-specs has no fields"},
+        {"schemas", "[{'schema-id':0,'fields':null}]", "item of schemas has no fields"},
+        {"sort-orders", "[{'order-id':0,'fields':{}}]", "item of sort-orders has no fields"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(CASES); i++) {
         AUTO_JSON json_t *document = fixture_json(V2);
