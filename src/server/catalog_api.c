@@ -325,7 +325,7 @@ err catalog_reply(struct catalog_request *request, json_t *json, struct error *e
     size_t size = json_dumpb(owned, NULL, 0, JSON_COMPACT);
     char *bytes = size > 0 ? arena_alloc(request->arena, size) : NULL;
     if (bytes == NULL) {
-        return error_memory(error);
+        return error_set(error, UNKNOWN, ERROR_OVERLOADED, "the answer is too large");
     }
     request->status = 200;
     request->body = (str){bytes, json_dumpb(owned, bytes, size, JSON_COMPACT)};

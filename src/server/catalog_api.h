@@ -42,7 +42,8 @@ void catalog_answer_token(struct call *call);
 
 /* The body as an object; a new reference. INVALID. */
 MUST_USE err catalog_body(struct catalog_request *request, json_t **out_body, struct error *error);
-/* Takes the reference. */
+/* Takes the reference. UNKNOWN when there is no room for the answer: what the request did is done.
+ */
 MUST_USE err catalog_reply(struct catalog_request *request, json_t *json, struct error *error);
 /* 204. Always OK. */
 err catalog_reply_nothing(struct catalog_request *request);

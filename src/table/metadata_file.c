@@ -216,6 +216,10 @@ err metadata_file_write(const struct location_set *locations, struct arena *aren
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     str bytes = {0};
     TRY(document_print(scratch, document, &bytes, error));
+    if (bytes.size > METADATA_WRITTEN_BYTES_MAX) {
+        return error_set(error, INVALID, ERROR_INVALID_REQUEST,
+                         "the metadata would have more than %d bytes", METADATA_WRITTEN_BYTES_MAX);
+    }
     bool gzip = wants_gzip(document);
     if (gzip) {
         TRY(gzip_write(scratch, bytes, &bytes, error));

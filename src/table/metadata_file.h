@@ -13,14 +13,18 @@
 #include "table/location.h"
 #include "table/metadata.h"
 
-enum { METADATA_FILE_BYTES_MAX = 128 * MIB };
+enum {
+    METADATA_FILE_BYTES_MAX = 128 * MIB,
+    METADATA_WRITTEN_BYTES_MAX = 48 * MIB, /* what the catalog can answer a load with */
+};
 
 /* CORRUPT when it is missing or no table metadata; DENIED: location_refused. */
 MUST_USE err metadata_file_read(const struct location_set *locations, str uri,
                                 struct metadata **out_metadata, struct error *error);
 MUST_USE err metadata_file_read_view(const struct location_set *locations, str uri,
                                      json_t **out_view, struct error *error);
-/* The next file after `previous_uri` (empty: the first), durable. The URI is in the arena. */
+/* The next file after `previous_uri` (empty: the first), durable. The URI is in the arena. INVALID:
+ * more than METADATA_WRITTEN_BYTES_MAX. */
 MUST_USE err metadata_file_write(const struct location_set *locations, struct arena *arena,
                                  const struct seam *seam, const json_t *document, str previous_uri,
                                  str *out_uri, struct error *error);

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from senders import ALL
 from server import Server
 from test_catalog_rest import SCHEMA, append, base, fresh, local_path, make_space, make_table, set_property
 from test_catalog_views import make_view
@@ -174,3 +175,28 @@ def test_every_list_is_paged(server: Server) -> None:
     assert all_of(f"namespaces?parent={top}&", "namespaces") == [[top, f"s{i}"] for i in range(5)]
     assert [i["name"] for i in all_of(f"namespaces/{top}/tables?", "identifiers")] == [f"t{i}" for i in range(5)]
     assert [i["name"] for i in all_of(f"namespaces/{top}/views?", "identifiers")] == [f"v{i}" for i in range(5)]
+
+
+@pytest.mark.skipif(not ALL, reason="takes long")
+def test_11_what_is_too_large_to_answer_is_refused_before_it_is_applied(server: Server, space: str) -> None:
+    """R10, R11: a commit that was applied is never called refused, and what was taken can be loaded."""
+    name = fresh()
+    made = make_table(server, space, name)
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    size, answers = 15 << 20, []
+    for i in range(4):
+        answers.append(server.call("POST", path, set_property(f"p{i}", "x" * size)).status)
+    assert answers == [200, 200, 200, 400]
+    loaded = server.call("GET", path)
+    assert loaded.status == 200 and set(loaded.json["metadata"]["properties"]) >= {"p0", "p1", "p2"}
+    large = loaded.json["metadata"]
+    large["properties"] = {f"q{i}": "x" * size for i in range(5)}
+    file = local_path(made["metadata-location"]).with_name("large.metadata.json")
+    file.write_text(json.dumps(large))
+    assert server.call("DELETE", path).status == 204
+    answer = server.call("POST", f"{base(server)}/namespaces/{space}/register",
+                         {"name": name, "metadata-location": f"file://{file}"})
+    assert (answer.status, answer.json["error"]["message"]) == (500, "the answer is too large")
+    assert server.call("HEAD", path).status == 204, "it is registered"
+    assert server.call("POST", path, set_property("a", "1")).status == 400, "and surely not committed to"
+    assert server.call("DELETE", path).status == 204

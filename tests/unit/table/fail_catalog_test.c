@@ -6,6 +6,8 @@
 
 #include "catalog_schema.h"
 #include "table/catalog_local.h"
+#include "table/catalog_receipt.h"
+#include "table/catalog_view.h"
 #include "table/commit.h"
 
 struct world {
@@ -325,6 +327,105 @@ static void settle_namespace(void *world, err result)
     assert_int_equal(act_namespace(w, &w->error), loaded == OK ? CONFLICT : OK);
 }
 
+/* ---- views ---- */
+
+static json_t *view_request(void)
+{
+    return fixture_json(
+        "{'name':'v','schema':{'type':'struct','fields':["
+        "{'id':1,'name':'id','required':true,'type':'long'}]},'view-version':{'version-id':1,"
+        "'schema-id':0,'timestamp-ms':5,'summary':{},'default-namespace':['demo'],"
+        "'representations':[{'type':'sql','sql':'SELECT 1','dialect':'spark'}]}}");
+}
+
+static void *open_to_create_view(void)
+{
+    struct world *w = open_empty();
+    w->request = view_request();
+    return w;
+}
+
+static err act_create_view(void *world, struct error *error)
+{
+    struct world *w = world;
+    AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
+    AUTO_VIEW struct catalog_view view = {0};
+    return catalog_view_create(w->local, arena, named("v"), w->request, &view, error);
+}
+
+/* How many versions the view has; -1: there is none. */
+static i64 versions_of(struct world *w)
+{
+    AUTO_VIEW struct catalog_view view = {0};
+    err loaded = catalog_view_load(w->local, w->arena, named("v"), &view, &w->error);
+    assert_true(loaded == OK || loaded == NOT_FOUND);
+    return loaded == OK ? (i64)json_array_size(json_object_get(view.document, "versions")) : -1;
+}
+
+static void settle_create_view(void *world, err result)
+{
+    struct world *w = world;
+    bool done = versions_of(w) == 1;
+    assert_known(result, done);
+    assert_int_equal(act_create_view(w, &w->error), done ? CONFLICT : OK);
+    assert_int_equal(versions_of(w), 1);
+}
+
+static void *open_with_view(void)
+{
+    struct world *w = open_empty();
+    AUTO_VIEW struct catalog_view view = {0};
+    json_auto_t *request = view_request();
+    must(w, catalog_view_create(w->local, w->arena, named("v"), request, &view, &w->error));
+    w->request = fixture_json(
+        "{'updates':[{'action':'add-view-version','view-version':{'schema-id':0,'summary':{},"
+        "'default-namespace':['demo'],'representations':[{'type':'sql','sql':'SELECT 2',"
+        "'dialect':'spark'}]}},{'action':'set-current-view-version','view-version-id':-1}]}");
+    return w;
+}
+
+static err act_commit_view(void *world, struct error *error)
+{
+    struct world *w = world;
+    AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
+    AUTO_VIEW struct catalog_view view = {0};
+    return catalog_view_commit(w->local, arena, named("v"), w->request, &view, error);
+}
+
+static void settle_commit_view(void *world, err result)
+{
+    struct world *w = world;
+    assert_known(result, versions_of(w) == 2);
+    must(w, act_commit_view(w, &w->error)); /* the same one again changes nothing */
+    assert_int_equal(versions_of(w), 2);
+}
+
+/* ---- under an Idempotency-Key ---- */
+
+static err act_keyed(void *world, struct error *error)
+{
+    struct world *w = world;
+    AUTO_ARENA struct arena *arena = arena_create((size_t)16 * MIB);
+    struct catalog_receipt *receipt = NULL;
+    TRY(catalog_receipt_open(arena, &w->catalog, STR("key"), STR("hash"), &receipt, error));
+    struct catalog catalog = catalog_receipt_catalog(receipt);
+    return catalog_local_make_namespace(catalog_local_of(&catalog), STR("more"), NULL, error);
+}
+
+static void settle_keyed(void *world, err result)
+{
+    struct world *w = world;
+    json_auto_t *properties = NULL;
+    struct catalog_receipt *receipt = NULL;
+    struct catalog_outcome outcome = {.found = false};
+    bool done = catalog_local_load_namespace(w->local, STR("more"), &properties, NULL) == OK;
+    assert_known(result, done);
+    must(w,
+         catalog_receipt_open(w->arena, &w->catalog, STR("key"), STR("hash"), &receipt, &w->error));
+    must(w, catalog_receipt_find(receipt, w->arena, &outcome, &w->error));
+    assert_int_equal(outcome.found, done);
+}
+
 /* ---- the loops ---- */
 
 #define SCENE(name, open, act, settle) {name, open, doors_of, act, settle, close_world}
@@ -338,6 +439,9 @@ static const struct door_scene SCENES[] = {
     SCENE("unregister", open_with_tables, act_unregister, settle_unregister),
     SCENE("register", open_unregistered, act_register, settle_register),
     SCENE("namespace", open_empty, act_namespace, settle_namespace),
+    SCENE("view", open_to_create_view, act_create_view, settle_create_view),
+    SCENE("view_commit", open_with_view, act_commit_view, settle_commit_view),
+    SCENE("keyed", open_empty, act_keyed, settle_keyed),
 };
 
 static void every(enum door_fault fault)
