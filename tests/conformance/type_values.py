@@ -114,8 +114,13 @@ class Row:
     values: dict[str, Value] = field(default_factory=dict)
 
 
-SHAPES = {"flat": ("flat", "flat_req"), "in struct": ("struct", "struct_req"), "in list": ("list", "list_req"),
-          "in map": ("map", "map_req"), "as key": ("key",)}
+# Of each shape: optional without and within, required without and within, and the two mixtures.
+SHAPES = {"flat": ("flat", "flat_req"), "in struct": ("struct", "struct_req", "struct_within", "struct_without"),
+          "in list": ("list", "list_req", "list_within", "list_without"),
+          "in map": ("map", "map_req", "map_within", "map_without"), "as key": ("key",)}
+
+
+LISTS, MAPS = SHAPES["in list"], SHAPES["in map"]
 
 
 def columns(case: Case) -> dict[str, str]:
@@ -126,6 +131,9 @@ def columns(case: Case) -> dict[str, str]:
              "struct": f"struct<v: {case.type}, w: int>", "struct_req": f"struct<v: {case.type} required> required",
              "list": f"list<{case.type}>", "list_req": f"list<{case.type} required> required",
              "map": f"map<string, {case.type}>", "map_req": f"map<string, {case.type} required> required"}
+    found |= {"struct_within": f"struct<v: {case.type} required>", "struct_without": f"struct<v: {case.type}> required",
+              "list_within": f"list<{case.type} required>", "list_without": f"list<{case.type}> required",
+              "map_within": f"map<string, {case.type} required>", "map_without": f"map<string, {case.type}> required"}
     if case.is_key:
         found["key"] = f"map<{case.type}, int>"
     return found
@@ -146,8 +154,11 @@ def body(case: Case) -> bytes:
 
 def _required(sent: Sent) -> Row:
     json, value = sent
-    return Row("", {"flat_req": json, "struct_req": f'{{"v":{json}}}', "list_req": f"[{json}]", "map_req": f'{{"k":{json}}}'},
-               {"flat_req": value, "struct_req": {"v": value}, "list_req": [value], "map_req": [("k", value)]})
+    members, values = {"flat_req": json}, {"flat_req": value}
+    for end in ("req", "within", "without"):
+        members |= {f"struct_{end}": f'{{"v":{json}}}', f"list_{end}": f"[{json}]", f"map_{end}": f'{{"k":{json}}}'}
+        values |= {f"struct_{end}": {"v": value}, f"list_{end}": [value], f"map_{end}": [("k", value)]}
+    return Row("", members, values)
 
 
 def _key(case: Case, sent: Sent) -> tuple[str, Value]:
@@ -162,15 +173,17 @@ def _with(case: Case, shows: str, base: Row, members: dict[str, str], values: di
 
 
 def _null(case: Case) -> Row:
-    names = ("flat", "struct", "list", "map", "key")
+    names = ("flat", "struct", "list", "map", "key", "struct_within", "list_within", "map_within")
     return _with(case, "null", _required(case.typical), dict.fromkeys(names, "null"), dict.fromkeys(names))
 
 
 def _null_inside(case: Case) -> Row:
     key, key_value = _key(case, case.typical)
     return _with(case, "null inside", _required(case.typical),
-                 {"struct": '{"v":null}', "list": "[null]", "map": '{"k":null}', "key": key.replace("1}", "null}")},
-                 {"flat": None, "struct": {"v": None, "w": None}, "list": [None], "map": [("k", None)], "key": [(key_value[0][0], None)]})
+                 {"struct": '{"v":null}', "list": "[null]", "map": '{"k":null}', "key": key.replace("1}", "null}"),
+                  "struct_without": '{"v":null}', "list_without": "[null]", "map_without": '{"k":null}'},
+                 {"flat": None, "struct": {"v": None, "w": None}, "list": [None], "map": [("k", None)], "key": [(key_value[0][0], None)],
+                  "struct_without": {"v": None}, "list_without": [None], "map_without": [("k", None)]})
 
 
 def _empty(case: Case) -> Row:
@@ -178,8 +191,9 @@ def _empty(case: Case) -> Row:
     base = _required(given)
     flat = ({"flat": case.empty[0]}, {"flat": case.empty[1]}) if case.empty else ({}, {"flat": None})
     return _with(case, "empty", base,
-                 {**flat[0], "struct": "{}", "list": "[]", "list_req": "[]", "map": "{}", "map_req": "{}", "key": "{}"},
-                 {**flat[1], "struct": {"v": None, "w": None}, "list": [], "list_req": [], "map": [], "map_req": [], "key": []})
+                 {**flat[0], "struct": "{}", "struct_without": "{}", "key": "{}", **dict.fromkeys(LISTS, "[]"), **dict.fromkeys(MAPS, "{}")},
+                 {**flat[1], "struct": {"v": None, "w": None}, "struct_without": {"v": None}, "key": [],
+                  **{name: [] for name in (*LISTS, *MAPS)}})
 
 
 def _all(case: Case, sent: Sent) -> Row:
