@@ -348,12 +348,12 @@ static const struct parquet_case cases[] = {
     {"strings_in_groups", schema_strings, row_strings, 5, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
     {"strings_raised", schema_strings, row_strings, 2, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
     {"huge", schema_huge, row_huge, 6, 4, 1, MIB, MIB, COMPRESS_NONE, 0, false},
-    {"types_gzip", schema_types, row_any, 200, 150, 0, MIB, MIB, COMPRESS_GZIP, 0, false},
-    {"types_snappy", schema_types, row_any, 200, 150, 0, MIB, MIB, COMPRESS_SNAPPY, 0, false},
+    {"types_gzip", schema_types, row_any, 60, 45, 0, MIB, MIB, COMPRESS_GZIP, 0, false},
+    {"types_snappy", schema_types, row_any, 60, 45, 0, MIB, MIB, COMPRESS_SNAPPY, 0, false},
     {"pages_by_rows", schema_pages, row_pages, 1000, 700, 1, MIB, MIB, COMPRESS_NONE, 70, false},
-    {"metrics", schema_types, row_any, 300, 150, 1, MIB, MIB, COMPRESS_NONE, 0, true},
-    {"metrics_nested", schema_nested, row_any, 300, 150, 1, MIB, MIB, COMPRESS_NONE, 0, true},
-    {"metrics_pages", schema_pages, row_pages, 12000, 5000, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics", schema_types, row_any, 150, 75, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics_nested", schema_nested, row_any, 150, 75, 1, MIB, MIB, COMPRESS_NONE, 0, true},
+    {"metrics_pages", schema_pages, row_pages, 6000, 2500, 1, MIB, MIB, COMPRESS_NONE, 0, true},
     {"metrics_strings", schema_strings, row_strings, 5, 2, 1, MIB, MIB, COMPRESS_NONE, 0, true},
 };
 
