@@ -272,7 +272,11 @@ static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
     if (find_snapshot(id, uuid) != NULL) {
         return;
     }
-    assert(sim->snapshot_count < SIM_SNAPSHOTS_MAX);
+    if (sim->snapshot_count == SIM_SNAPSHOTS_MAX) {
+        sim_violate("I29", "the tables have %d snapshots: something does not come to its end",
+                    SIM_SNAPSHOTS_MAX);
+        return;
+    }
     struct sim_snapshot *snapshot = &sim->snapshots[sim->snapshot_count++];
     *snapshot = (struct sim_snapshot){
         .id = id, .at = sim->now, .parent = document_i64_or(document, "parent-snapshot-id", 0)};
