@@ -19,6 +19,7 @@ bool variant_builder_init(struct variant_builder *builder, struct arena *arena)
         .metadata = buf_create(arena, 256, VARIANT_BYTES_MAX),
         .slots = arena_array(arena, SLOTS_FIRST, sizeof(u32)),
         .slot_count = SLOTS_FIRST,
+        .slot_capacity = SLOTS_FIRST,
     };
     return buf_ok(&builder->value) && buf_ok(&builder->metadata) && builder->slots != NULL;
 }
@@ -51,22 +52,27 @@ static void put_little(char *out, u32 value, u32 width)
 
 /* ---- names ---- */
 
+/* Twice as many places, in the room of an earlier value where that suffices. */
 static bool slots_grow(struct variant_builder *builder)
 {
     u32 wanted = builder->slot_count * 2;
-    u32 *slots = arena_array(builder->arena, wanted, sizeof(*slots));
-    if (slots == NULL) {
-        return false;
+    if (wanted > builder->slot_capacity) {
+        u32 *slots = arena_array(builder->arena, wanted, sizeof(*slots));
+        if (slots == NULL) {
+            return false;
+        }
+        builder->slots = slots;
+        builder->slot_capacity = wanted;
     }
+    builder->slot_count = wanted;
+    memset(builder->slots, 0, wanted * sizeof(*builder->slots));
     for (u32 i = 0; i < builder->name_count; i++) {
         u32 slot = builder->names[i].hash & (wanted - 1);
-        while (slots[slot] != 0) {
+        while (builder->slots[slot] != 0) {
             slot = (slot + 1) & (wanted - 1);
         }
-        slots[slot] = i + 1;
+        builder->slots[slot] = i + 1;
     }
-    builder->slots = slots;
-    builder->slot_count = wanted;
     return true;
 }
 

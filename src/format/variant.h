@@ -50,8 +50,9 @@ struct variant_builder {
     struct variant_name *names;
     u32 name_count;
     u32 name_capacity;
-    u32 *slots; /* a hash table of the names: index + 1, empty places 0 */
-    u32 slot_count;
+    u32 *slots;     /* a hash table of the names: index + 1, empty places 0 */
+    u32 slot_count; /* a power of two, in use by this value */
+    u32 slot_capacity;
     struct variant_item *items;
     u32 item_count;
     u32 item_capacity;

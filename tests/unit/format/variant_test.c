@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -83,6 +84,30 @@ static void a_builder_starts_anew_with_each_value(void **state)
         assert_true(variant_finish(&builder, &metadata, &value));
         assert_bytes(metadata, "\x11\x00\x00", 3);
         assert_bytes(value, "\x1c\x00\x00\x00\x00\x00\x00\xe0\x3f", 9);
+    }
+}
+
+static void many_values_take_the_room_of_the_largest(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *small = arena_create(128 * (size_t)KIB);
+    static char names[200][8];
+    struct variant_builder builder;
+    assert_true(variant_builder_init(&builder, small));
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "n%d", i);
+    }
+    for (int round = 0; round < 2000; round++) {
+        str metadata;
+        str value;
+        variant_begin(&builder);
+        variant_object(&builder);
+        for (int i = 0; i < 1 + round % 200; i++) {
+            variant_name(&builder, str_from(names[i]));
+            variant_string(&builder, STR("x"));
+        }
+        variant_end(&builder);
+        assert_true(variant_finish(&builder, &metadata, &value));
     }
 }
 
@@ -197,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_lists_its_members_by_name_and_its_values_as_they_came),
         cmocka_unit_test(a_builder_starts_anew_with_each_value),
+        cmocka_unit_test(many_values_take_the_room_of_the_largest),
         cmocka_unit_test(decimals_take_the_room_of_their_digits),
         cmocka_unit_test(a_value_past_the_arenas_limit_is_told),
         cmocka_unit_test(parts_print_as_json),
