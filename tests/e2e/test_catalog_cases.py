@@ -177,6 +177,39 @@ def test_every_list_is_paged(server: Server) -> None:
     assert [i["name"] for i in all_of(f"namespaces/{top}/views?", "identifiers")] == [f"v{i}" for i in range(5)]
 
 
+def test_a_replace_that_raced_a_roll_is_taken_and_sound(server: Server, space: str) -> None:
+    """A client replaces the table that it read before the last roll: its sequence number is the roll's, too."""
+    name = fresh()
+    server.make_table(f"{space}.{name}", {"x": "long"})
+    sink = server.make_sink(f"{space}.{name}", fresh())
+    for i in range(2):
+        assert server.send(sink, f"k{i}", [{"x": i}]).status == 202
+        server.roll(sink)
+    path = f"{base(server)}/namespaces/{space}/tables/{name}"
+    made = server.call("GET", path).json
+    last = made["metadata"]["snapshots"][-1]
+    request = append(made, 77, None, last["sequence-number"])
+    request["requirements"].pop()
+    request["updates"][0]["snapshot"]["manifest-list"] = last["manifest-list"]
+    assert server.call("POST", path, request).status == 409, "a snapshot without a parent is no replace"
+    request["updates"].insert(0, {"action": "remove-snapshot-ref", "ref-name": "main"})
+    after = server.call("POST", path, request)
+    assert after.status == 200 and after.json["metadata"]["current-snapshot-id"] == 77, after
+    assert after.json["metadata"]["last-sequence-number"] == last["sequence-number"]
+    assert server.send(sink, "k2", [{"x": 2}]).status == 202
+    server.roll(sink)
+    report = server.call("POST", f"/v1/sinks/{sink['id']}/verify").json
+    assert report["sound"], report
+    assert server.call("DELETE", path).status == 204  # its snapshot 77 has another's manifests
+
+
+def test_a_sink_takes_no_table_of_version_1(server: Server, space: str) -> None:
+    name = fresh()
+    make_table(server, space, name, properties={"format-version": "1"})
+    answer = server.call("POST", "/v1/sinks", {"name": fresh(), "table": f"{space}.{name}", "warehouse": server.dev["warehouse"]})
+    assert (answer.status, answer.code) == (409, "format_version_unsupported"), answer
+
+
 @pytest.mark.skipif(not ALL, reason="takes long")
 def test_11_what_is_too_large_to_answer_is_refused_before_it_is_applied(server: Server, space: str) -> None:
     """R10, R11: a commit that was applied is never called refused, and what was taken can be loaded."""
