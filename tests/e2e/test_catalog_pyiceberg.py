@@ -6,12 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import (CommitFailedException, NamespaceAlreadyExistsError, NamespaceNotEmptyError,
-                                  NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError)
+                                  NoSuchNamespaceError, NoSuchTableError, NoSuchViewError, TableAlreadyExistsError,
+                                  ViewAlreadyExistsError)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.view.metadata import ViewVersion
 
 from server import Server, duckdb_attached, pyiceberg_catalog
 
@@ -138,6 +140,23 @@ def test_rename_and_register(catalog: Any) -> None:
     catalog.purge_table("py.back")
     with pytest.raises(NoSuchTableError):
         catalog.load_table("py.back")
+
+
+def test_views(catalog: Any) -> None:
+    version = ViewVersion.model_validate({
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 1790000000000, "summary": {}, "default-namespace": ["py"],
+        "representations": [{"type": "sql", "sql": "SELECT 1 AS id", "dialect": "spark"}]})
+    made = catalog.create_view("py.view", SCHEMA, version)
+    assert catalog.list_views("py") == [("py", "view")] and ("py", "view") not in catalog.list_tables("py")
+    loaded = catalog.load_view("py.view")
+    assert loaded.metadata == made.metadata and loaded.metadata.versions[0].representations[0].root.sql == "SELECT 1 AS id"
+    with pytest.raises(ViewAlreadyExistsError):
+        catalog.create_view("py.view", SCHEMA, version)
+    assert catalog.view_exists("py.view")
+    catalog.drop_view("py.view")
+    assert not catalog.view_exists("py.view")
+    with pytest.raises(NoSuchViewError):
+        catalog.drop_view("py.view")
 
 
 def test_branches_tags_and_expiry(catalog: Any) -> None:
