@@ -42,8 +42,8 @@ struct intake_options {
      * to seq is pending or planned any more. May be NULL. */
     void (*watch)(void *context, str sink_id, i64 seq, i64 timeout_us);
     void *watch_context;
-    /* The node has lost its lease, and registers again when this returns: connections and what
-     * waits to be accepted are to be gone by then (I4). May block; may be NULL. */
+    /* The node has lost its lease, and what begins when this returns has a new one: connections and
+     * what waits to be accepted are to be gone by then (I4). May block; may be NULL. */
     void (*lease_lost)(void *context);
     void *lease_lost_context;
 };

@@ -22,59 +22,71 @@ struct intake_lease {
     bool held;
 };
 
-static void lease_set(struct intake_lease *lease, str node_id, instant ledger_time, i64 asked_us)
+/* What the ledger gave. */
+struct lease_term {
+    char node_id[ID_SHORT_SIZE];
+    instant ledger_time;
+    i64 asked_us; /* monotonic, before it was asked for */
+};
+
+static void lease_set(struct intake_lease *lease, const struct lease_term *term)
 {
-    assert(node_id.size == ID_SHORT_SIZE);
     (void)pthread_mutex_lock(&lease->lock);
-    memmove(lease->node_id, node_id.data, ID_SHORT_SIZE);
-    lease->ledger_time = ledger_time;
-    lease->renewed_us = asked_us;
+    memcpy(lease->node_id, term->node_id, ID_SHORT_SIZE);
+    lease->ledger_time = term->ledger_time;
+    lease->renewed_us = term->asked_us;
     lease->held = true;
     (void)pthread_mutex_unlock(&lease->lock);
 }
 
-MUST_USE static err lease_register(struct intake_lease *lease, struct error *error)
+MUST_USE static err lease_register(const struct intake_lease *lease, struct lease_term *out_term,
+                                   struct error *error)
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)4 * KIB);
-    i64 asked_us = seam_monotonic_us(lease->options->seam);
-    instant ledger_time = 0;
+    struct lease_term term = {.asked_us = seam_monotonic_us(lease->options->seam)};
     str node_id = id_short_make(arena, lease->options->seam, "nod_");
-    TRY(ledger_register_node(lease->options->db, node_id, STR("intake"), &ledger_time, error));
-    lease_set(lease, node_id, ledger_time, asked_us);
+    assert(node_id.size == ID_SHORT_SIZE);
+    memcpy(term.node_id, node_id.data, ID_SHORT_SIZE);
+    TRY(ledger_register_node(lease->options->db, node_id, STR("intake"), &term.ledger_time, error));
+    *out_term = term;
     return OK;
 }
 
 /* What waits at the listener or is half read was sent at a time that nobody knows, perhaps longer
- * ago than ids are remembered: it goes before there is a lease again. */
-static void lease_lose(struct intake_lease *lease)
+ * ago than ids are remembered: it goes before anything can begin under the new lease. But not
+ * before there is one: a ledger that is down cuts nobody off, readers of the catalog least. */
+MUST_USE static err lease_regain(struct intake_lease *lease, struct error *error)
 {
+    struct lease_term term = {.ledger_time = 0};
     (void)pthread_mutex_lock(&lease->lock);
     lease->held = false;
     (void)pthread_mutex_unlock(&lease->lock);
+    TRY(lease_register(lease, &term, error));
     if (lease->options->lease_lost != NULL) {
         lease->options->lease_lost(lease->options->lease_lost_context);
     }
+    lease_set(lease, &term);
+    return OK;
 }
 
-/* Only this thread writes node_id and renewed_us. */
+/* Only this thread writes what the lock guards. */
 MUST_USE static err lease_renew(struct intake_lease *lease, struct error *error)
 {
-    i64 asked_us = seam_monotonic_us(lease->options->seam);
-    str node_id = {lease->node_id, ID_SHORT_SIZE};
+    struct lease_term term = {.asked_us = seam_monotonic_us(lease->options->seam)};
+    memcpy(term.node_id, lease->node_id, ID_SHORT_SIZE);
     err renewed = CONFLICT;
-    if (lease->held && asked_us - lease->renewed_us <= LEASE_GONE_US) {
-        instant ledger_time = 0;
-        renewed = ledger_renew_node(lease->options->db, node_id, &ledger_time, error);
-        if (renewed == OK) {
-            lease_set(lease, node_id, ledger_time, asked_us);
-        }
+    if (lease->held && term.asked_us - lease->renewed_us <= LEASE_GONE_US) {
+        renewed = ledger_renew_node(lease->options->db, (str){term.node_id, ID_SHORT_SIZE},
+                                    &term.ledger_time, error);
     }
-    if (renewed != CONFLICT) {
-        return renewed;
+    if (renewed == CONFLICT) {
+        error_clear(error);
+        return lease_regain(lease, error);
     }
-    lease_lose(lease);
-    error_clear(error);
-    return lease_register(lease, error);
+    if (renewed == OK) {
+        lease_set(lease, &term);
+    }
+    return renewed;
 }
 
 static void *lease_thread(void *argument)
@@ -107,11 +119,13 @@ err intake_lease_open(struct arena *arena, const struct intake_options *options,
     lease->wakes = queue_create(1);
     int made = pthread_mutex_init(&lease->lock, NULL);
     assert(made == 0);
-    err result = lease_register(lease, error);
+    struct lease_term term = {.ledger_time = 0};
+    err result = lease_register(lease, &term, error);
     if (result != OK) {
         queue_destroy(lease->wakes);
         return result;
     }
+    lease_set(lease, &term);
     made = pthread_create(&lease->thread, NULL, lease_thread, lease);
     assert(made == 0);
     *out_lease = lease;

@@ -103,11 +103,17 @@ enum loss { LOSE_NOTHING, LOSE_THE_ANSWER, LOSE_THE_WORK };
 struct lossy {
     struct db inner;
     atomic_int loss; /* of the next transaction */
+    atomic_bool down;
+    atomic_int refused; /* transactions, as it was down */
 };
 
 static inline err lossy_transact(void *self, db_body body, void *context, struct error *error)
 {
     struct lossy *lossy = self;
+    if (atomic_load(&lossy->down)) {
+        atomic_fetch_add(&lossy->refused, 1);
+        return error_set(error, IO, ERROR_LEDGER_DOWN, "the ledger is down");
+    }
     int loss = atomic_exchange(&lossy->loss, LOSE_NOTHING);
     if (loss != LOSE_THE_WORK) {
         err result = db_transact(&lossy->inner, body, context, error);

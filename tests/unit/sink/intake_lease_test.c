@@ -69,6 +69,31 @@ static void a_lost_lease_is_told_before_the_node_registers_again(void **state)
     forget(&answer);
 }
 
+static void a_ledger_that_is_down_cuts_nobody_off(void **state)
+{
+    (void)state;
+    struct intake_send *send = NULL;
+    struct answer answer;
+    i64 end_us = seam_monotonic_us(seam_system()) + 20 * TIME_SECOND_US;
+    atomic_store(&f.lossy.down, true);
+    atomic_store(&clock_ahead_us, 31 * TIME_SECOND_US);
+    while (atomic_load(&f.lossy.refused) < 3) {
+        assert_int_equal(try_begin(&send, &answer), BUSY);
+        assert_true(seam_monotonic_us(seam_system()) < end_us);
+        (void)sched_yield();
+    }
+    hold_losses(false); /* takes the lock: what the thread did is seen */
+    assert_int_equal(f.losses, 0);
+    atomic_store(&f.lossy.down, false);
+    begin_again(&send, &answer);
+    assert_int_equal(f.losses, 1);
+    assert_int_equal(intake_send_body(send, STR("[{}]"), NULL), OK);
+    intake_send_complete(send);
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    forget(&answer);
+}
+
 /* A recover of some sink drops all registrations; the others' senders don't wait for it. */
 static void a_dropped_registration_is_renewed_at_once(void **state)
 {
@@ -91,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_node_without_its_lease_takes_nothing),
         TEST(a_lost_lease_is_told_before_the_node_registers_again),
+        TEST(a_ledger_that_is_down_cuts_nobody_off),
         TEST(a_dropped_registration_is_renewed_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
