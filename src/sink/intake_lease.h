@@ -2,8 +2,8 @@
  *
  * A thread renews it every 10 s. A request begins under the lease of that moment: its start is the
  * ledger's time at the last renewal, and it is inserted under the node id of then. A node that was
- * away for longer than its lease gets a new one, under a new id; its listener and every open request
- * are closed before anything begins under that, and what had begun before is refused by the
+ * away for longer than its lease gets a new one, under a new id; its listener and every open
+ * request are closed before anything begins under that, and what had begun before is refused by the
  * inserting transaction itself (I4). */
 #ifndef LHBOX_SINK_INTAKE_LEASE_H
 #define LHBOX_SINK_INTAKE_LEASE_H
