@@ -184,6 +184,7 @@ struct stopping {
 static err stop_body(struct db_tx *tx, void *context, struct error *error)
 {
     const struct stopping *stopping = context;
+    TRY(ledger_recover_goes_on(tx, stopping->sink_id, error));
     TRY(ledger_recount_waiting(tx, stopping->sink_id, error));
     return db_run(
         tx, error,

@@ -24,7 +24,7 @@ MUST_USE err ledger_record_recover_fence(const struct db *db, str sink_id, i64 s
  * counted afresh. CORRUPT, and nothing changes, when the books or the uids do not agree (step 8).
  */
 MUST_USE err ledger_end_recover(const struct db *db, str sink_id, struct error *error);
-/* The sink is disabled for `reason`. */
+/* The sink is disabled for `reason`. CONFLICT when it is not recovering any more. */
 enum ledger_stop { LEDGER_STOP_KEEP_FLAG, LEDGER_STOP_CLEAR_FLAG };
 MUST_USE err ledger_stop_recover(const struct db *db, str sink_id, str reason, str detail,
                                  enum ledger_stop flag, struct error *error);

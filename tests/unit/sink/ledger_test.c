@@ -666,6 +666,22 @@ static void a_lease_that_ended_or_was_dropped_is_not_renewed(void **state)
     assert_int_equal(ledger_renew_node(&f->db, STR("nod_other"), &now, NULL), CONFLICT);
 }
 
+/* It saw the table before another recover, which has ended since: the sink is well. */
+static void a_recover_that_wakes_too_late_stops_no_sink(void **state)
+{
+    struct roll_fixture *f = *state;
+    must(f, ledger_begin_recover(&f->db, f->sink_id, &f->error));
+    must(f, ledger_end_recover(&f->db, f->sink_id, &f->error));
+    assert_int_equal(ledger_stop_recover(&f->db, f->sink_id, STR("ledger_mismatch"), STR("late"),
+                                         LEDGER_STOP_KEEP_FLAG, NULL),
+                     CONFLICT);
+    assert_int_equal(look_sink(f).state, SINK_ACTIVE);
+    must(f, ledger_begin_recover(&f->db, f->sink_id, &f->error));
+    must(f, ledger_stop_recover(&f->db, f->sink_id, STR("ledger_mismatch"), STR("now"),
+                                LEDGER_STOP_KEEP_FLAG, &f->error));
+    assert_int_equal(look_sink(f).state, SINK_DISABLED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_any, close_any)
 
 int main(void)
@@ -705,6 +721,7 @@ int main(void)
         TEST(misses_count_when_they_are_ten_seconds_apart),
         TEST(a_group_object_goes_with_the_last_of_its_batches),
         TEST(a_lease_that_ended_or_was_dropped_is_not_renewed),
+        TEST(a_recover_that_wakes_too_late_stops_no_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
