@@ -220,7 +220,7 @@ void catalog_point(struct catalog_local *local, const json_t *document, str uri)
     err result = metadata_file_point(local->locations, document, uri, &error);
     if (result != OK) {
         log_error("version_hint_failed", result, &error, uri);
-        atomic_store(&local->shared->hints_behind, true);
+        atomic_fetch_add(&local->shared->hints_missed, 1);
     }
     CRASH_POINT(catalog_after_hint);
 }
@@ -333,7 +333,7 @@ MUST_USE static err steps_run(struct catalog_local *local, struct arena *arena, 
     if (result == OK) {
         steps_finish(local, steps, count);
     } else if (result == UNKNOWN) {
-        atomic_store(&local->shared->hints_behind, true);
+        atomic_fetch_add(&local->shared->hints_missed, 1);
     } else {
         steps_remove_files(local, steps, count);
     }

@@ -394,7 +394,8 @@ err catalog_local_open(struct arena *arena, const struct catalog_local_options *
         .tables_uri = options->tables_uri,
         .shared = shared,
     };
-    atomic_init(&shared->hints_behind, false);
+    atomic_init(&shared->hints_missed, 0);
+    atomic_init(&shared->hints_settled, 0);
     catalog_lock_open(&shared->lock);
     metadata_cache_open(&shared->cache);
     int made = pthread_mutex_init(&shared->trim_lock, NULL);

@@ -240,17 +240,16 @@ err catalog_restore_pointers(struct catalog_local *local, struct catalog_restore
     return restore_all(local, POINTERS_AND_HINTS, out_restored, error);
 }
 
+/* Two at a time do the same work: what the one has begun, the other must not take for done. */
 err catalog_restore_hints(struct catalog_local *local, struct error *error)
 {
     struct catalog_restored restored = {0};
-    if (!atomic_exchange(&local->shared->hints_behind, false)) {
+    i64 missed = atomic_load(&local->shared->hints_missed);
+    if (atomic_load(&local->shared->hints_settled) >= missed) {
         return OK;
     }
-    err result = restore_all(local, HINTS_ALONE, &restored, error);
-    if (result != OK) {
-        atomic_store(&local->shared->hints_behind, true);
-        return result;
-    }
+    TRY(restore_all(local, HINTS_ALONE, &restored, error));
+    atomic_store(&local->shared->hints_settled, missed);
     log_event(LOG_INFO, "version_hints_written", LOG_N("hints", restored.hints));
     return OK;
 }

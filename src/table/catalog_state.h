@@ -15,7 +15,8 @@
 /* What all ways into one catalog share (catalog_receipt opens more). */
 struct catalog_shared {
     struct catalog_lock lock;
-    atomic_bool hints_behind; /* one could not be written after its swap */
+    atomic_llong hints_missed;  /* that could not be written after their swap, ever */
+    atomic_llong hints_settled; /* of those, the ones that were written since */
     pthread_mutex_t trim_lock;
     struct arena *trim_arena; /* under the lock; NULL: trims are not paused */
     buf trims;                /* old metadata files that go afterwards, a line each */

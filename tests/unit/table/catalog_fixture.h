@@ -31,6 +31,7 @@ struct fixture {
     struct db inner;
     struct db db;     /* the door */
     atomic_int fault; /* of the next transact */
+    atomic_int reads;
     struct location place;
     struct location_set locations;
     str tables_uri;
@@ -66,6 +67,7 @@ static err door_transact(void *self, db_body body, void *context, struct error *
 static err door_read(void *self, db_body body, void *context, struct error *error)
 {
     struct fixture *f = self;
+    atomic_fetch_add(&f->reads, 1);
     return db_read(&f->inner, body, context, error);
 }
 

@@ -2,6 +2,9 @@
 
 #include "table/catalog_restore.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 /* Pointers of an older copy of the ledger, moved forward by the hints in the store. */
 
 struct pointer {
@@ -99,8 +102,10 @@ static void a_hint_that_is_behind_is_written_again(void **state)
     assert_int_equal(restore(f).hints, 1);
 }
 
-/* A store on which hints cannot be written. */
+/* A store on which hints cannot be written, or wait. */
 static bool hints_fail;
+static atomic_bool hints_wait;
+static atomic_bool hint_waits;
 static struct store sound_store;
 
 static err full_put(void *self, str key, const str *pieces, size_t count,
@@ -109,6 +114,10 @@ static err full_put(void *self, str key, const str *pieces, size_t count,
     (void)self;
     if (hints_fail && str_ends(key, STR("version-hint.text"))) {
         return error_set(error, IO, ERROR_DISK_LOW, "no space left on device");
+    }
+    while (atomic_load(&hints_wait) && str_ends(key, STR("version-hint.text"))) {
+        atomic_store(&hint_waits, true);
+        (void)sched_yield();
     }
     return store_put_pieces(&sound_store, key, pieces, count, meta, error);
 }
@@ -149,6 +158,60 @@ static void a_hint_that_could_not_be_written_is_written_later(void **state)
     assert_false(str_equal(read_file(f, hint), old));
     struct catalog_restored restored = restore(f);
     assert_int_equal(restored.hints + restored.moved, 0);
+}
+
+/* Who asks whether all hints are written, and what it then sees. */
+struct asker {
+    struct fixture *f;
+    const char *hint;
+    char seen[64];
+    err result;
+    atomic_bool done;
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    asker->result = catalog_restore_hints(asker->f->local, NULL);
+    FILE *file = fopen(asker->hint, "rb");
+    assert_non_null(file);
+    assert_true(fread(asker->seen, 1, sizeof(asker->seen) - 1, file) > 0);
+    (void)fclose(file);
+    atomic_store(&asker->done, true);
+    return NULL;
+}
+
+/* The sweep deletes objects on the strength of it. */
+static void a_hint_that_another_is_writing_is_not_taken_for_written(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table first = create(f, "events");
+    const char *hint = table_path(f, &first, "metadata/version-hint.text");
+    struct asker writer = {.f = f, .hint = hint};
+    struct asker other = {.f = f, .hint = hint};
+    pthread_t threads[2];
+    sound_store = f->place.store;
+    f->place.store = (struct store){&FULL, f, 1, false};
+    str old = read_file(f, hint);
+    hints_fail = true;
+    change(f, "events", 1);
+    hints_fail = false;
+    atomic_store(&hints_wait, true);
+    assert_int_equal(pthread_create(&threads[0], NULL, ask, &writer), 0);
+    while (!atomic_load(&hint_waits)) {
+        (void)sched_yield();
+    }
+    int reads = atomic_load(&f->reads); /* the writer's are over */
+    assert_int_equal(pthread_create(&threads[1], NULL, ask, &other), 0);
+    while (!atomic_load(&other.done) && atomic_load(&f->reads) == reads) {
+        (void)sched_yield();
+    }
+    atomic_store(&hints_wait, false);
+    assert_int_equal(pthread_join(threads[0], NULL) | pthread_join(threads[1], NULL), 0);
+    f->place.store = sound_store;
+    assert_int_equal(writer.result, OK);
+    assert_int_equal(other.result, OK);
+    assert_false(str_equal(str_from(other.seen), old));
 }
 
 static void a_hint_of_nonsense_moves_nothing_and_stops_nobody(void **state)
@@ -214,6 +277,7 @@ int main(void)
         TEST(it_moves_also_when_the_old_file_was_trimmed),
         TEST(a_hint_that_is_behind_is_written_again),
         TEST(a_hint_that_could_not_be_written_is_written_later),
+        TEST(a_hint_that_another_is_writing_is_not_taken_for_written),
         TEST(a_hint_of_nonsense_moves_nothing_and_stops_nobody),
         TEST(a_lost_answer_is_made_good_by_the_next_start),
         TEST(a_table_without_a_pointer_is_found_by_its_uuid),
