@@ -65,7 +65,7 @@ static inline bool type_repeats(const struct type *type)
 {
     return type->kind == TYPE_LIST || type->kind == TYPE_MAP;
 }
-enum { TYPE_NO_ID = 0 };
+enum { TYPE_NO_ID = INT32_MIN }; /* 0 is an id like others: tables from elsewhere have it */
 /* What a value is made of in columns and files: the fields of a nested type; of a variant
  * "metadata" and "value", two required binaries without an id (format/variant.h); else nothing. */
 const struct field *type_parts(const struct type *type, size_t *out_count);

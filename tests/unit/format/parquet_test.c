@@ -193,6 +193,32 @@ static void only_nulls_or_nans_have_no_bounds(void **state)
     assert_int_equal(stats.columns[2].nan_count, 2);
 }
 
+/* Tables that others made have it, and a column without its id would be read as null. */
+static void zero_is_an_id(void **state)
+{
+    (void)state;
+    static const struct field counted = {
+        .id = 0, .required = true, .name = STR_INIT("n"), .type = {.kind = TYPE_LONG}};
+    const struct parquet_options options = parquet_options_default();
+    buf bytes = buf_create(arena, 0, FILE_BYTES);
+    struct parquet_writer *writer = NULL;
+    struct column column;
+    const i64 value = 7;
+    assert_true(column_init(&column, arena, &counted));
+    assert_true(column_append_fixed(&column, &value));
+    assert_int_equal(
+        parquet_open(arena, &counted, 1, &options, STR("{}"), output_append, &bytes, &writer, NULL),
+        OK);
+    assert_int_equal(parquet_row_group(writer, &column, NULL), OK);
+    struct parquet_file_stats stats;
+    assert_int_equal(parquet_finish(writer, &stats, NULL), OK);
+    assert_int_equal(stats.column_count, 1);
+    assert_int_equal(stats.columns[0].field_id, 0);
+    assert_int_equal(stats.columns[0].lower.size, 8);
+    /* SchemaElement: name (4), field_id (9) */
+    assert_true(str_find(buf_str(&bytes), STR("\x18\x01n\x55\x00")) >= 0);
+}
+
 static void zeros_of_both_signs_are_both_bounds(void **state)
 {
     (void)state;
@@ -347,6 +373,7 @@ int main(void)
         TEST(counts_and_bounds_are_over_all_row_groups),
         TEST(an_upper_bound_that_cannot_be_raised_is_none_for_the_file),
         TEST(only_nulls_or_nans_have_no_bounds),
+        TEST(zero_is_an_id),
         TEST(zeros_of_both_signs_are_both_bounds),
         TEST(a_row_group_without_rows_is_none),
         TEST(what_the_output_answers_is_passed_on),
