@@ -95,17 +95,34 @@ err view_parse(str bytes, json_t **out_view, struct error *error)
 
 /* ---- schemas ---- */
 
-/* Equal but for the members that say which and when. */
+static bool view_says_which(const char *key, const char *id_key)
+{
+    return strcmp(key, id_key) == 0 || strcmp(key, "timestamp-ms") == 0;
+}
+
+static size_t view_count_others(const json_t *item, const char *id_key)
+{
+    const char *const apart[] = {id_key, "timestamp-ms"};
+    size_t count = json_object_size(item);
+    for (size_t i = 0; i < ARRAY_COUNT(apart); i++) {
+        count -= json_object_get(item, apart[i]) != NULL ? 1 : 0;
+    }
+    return count;
+}
+
+/* Equal but for the members that say which and when. Nothing is copied: a commit may compare a
+ * million pairs. */
 static bool view_same(const json_t *one, const json_t *other, const char *id_key)
 {
-    json_auto_t *left = document_copy(one);
-    json_auto_t *right = document_copy(other);
-    const char *const apart[] = {id_key, "timestamp-ms"};
-    for (size_t i = 0; i < ARRAY_COUNT(apart); i++) {
-        json_object_del(left, apart[i]);
-        json_object_del(right, apart[i]);
+    const char *key = NULL;
+    json_t *value = NULL;
+    bool same = view_count_others(one, id_key) == view_count_others(other, id_key);
+    json_object_foreach(document_mutable(one), key, value)
+    {
+        same = same && (view_says_which(key, id_key) ||
+                        json_equal(value, json_object_get(other, key)) != 0);
     }
-    return json_equal(left, right) != 0;
+    return same;
 }
 
 /* The id of an equal item, *out_present true; else the next after all, `id` at least. */
@@ -450,12 +467,14 @@ static size_t view_oldest(const json_t *versions, i64 current)
     return oldest;
 }
 
-/* A gap would make a lookup by time answer wrongly: what stands before it goes too. */
+/* The last entries stay. A gap would make a lookup by time answer wrongly: what stands before it
+ * goes too. */
 static void view_cut_log(json_t *root)
 {
     json_t *log = document_array(root, "version-log");
-    size_t from = 0;
-    for (size_t i = 0; i < json_array_size(log); i++) {
+    size_t size = json_array_size(log);
+    size_t from = size > VIEW_ITEMS_MAX ? size - VIEW_ITEMS_MAX : 0;
+    for (size_t i = from; i < size; i++) {
         i64 id = document_i64_or(json_array_get(log, i), "version-id", -1);
         from = view_version(root, id) == NULL ? i + 1 : from;
     }

@@ -2,6 +2,7 @@
 
 #include "table/catalog_restore.h"
 #include "table/catalog_view.h"
+#include "table/view.h"
 
 #define VERSION                                                                                    \
     "{'version-id':1,'schema-id':0,'timestamp-ms':5,'summary':{},'default-namespace':['demo'],"    \
@@ -32,6 +33,38 @@ static const char *property(struct fixture *f, const char *name)
     const char *value = json_string_value(
         json_object_get(json_object_get(view.document, "properties"), "p"));
     return value != NULL ? str_copy(f->arena, str_from(value)).data : "";
+}
+
+/* Takes the updates. */
+static size_t log_after(struct fixture *f, const char *name, json_t *updates)
+{
+    json_auto_t *request = json_pack("{s:o}", "updates", updates);
+    AUTO_VIEW struct catalog_view after = {0};
+    must(f, catalog_view_commit(f->local, f->arena, demo(name), request, &after, &f->error));
+    return json_array_size(json_object_get(after.document, "version-log"));
+}
+
+/* Clients may go back and forth between two versions for years. */
+static void the_version_log_has_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_VIEW struct catalog_view made = create_view(f, "v");
+    json_t *second = json(
+        "{'action':'add-view-version','view-version':{'version-id':2,"
+        "'schema-id':0,'summary':{},'default-namespace':['demo'],"
+        "'representations':[{'type':'sql','sql':'SELECT 2','dialect':'spark'}]}}");
+    assert_int_equal(log_after(f, "v", json_pack("[o]", second)), 1);
+    for (int round = 1; round <= 3; round++) {
+        json_t *updates = json_array();
+        for (int i = 0; i < VIEW_ITEMS_MAX / 2; i++) {
+            json_array_append_new(updates, json("{'action':'set-current-view-version',"
+                                                "'view-version-id':%d}",
+                                                i % 2 == 0 ? 2 : 1));
+        }
+        int wanted = 1 + round * VIEW_ITEMS_MAX / 2;
+        assert_int_equal(log_after(f, "v", updates),
+                         wanted < VIEW_ITEMS_MAX ? wanted : VIEW_ITEMS_MAX);
+    }
 }
 
 #define FILES "/metadata/0"
@@ -131,6 +164,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        T(the_version_log_has_a_limit),
         T(refused_swap_leaves_the_view_and_no_file),
         T(swap_that_was_done_and_not_told_is_a_success),
         T(swap_of_unknown_end_is_unknown_and_keeps_the_file),
