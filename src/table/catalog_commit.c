@@ -18,7 +18,8 @@ struct step {
     struct catalog_pointer pointer;
     struct metadata *base; /* NULL: no such table */
     struct metadata *after;
-    str written; /* data NULL: nothing changed */
+    str written;  /* data NULL: nothing changed */
+    size_t bytes; /* of what was written, as text */
 };
 
 enum try_result {
@@ -170,7 +171,8 @@ MUST_USE static err step_write(struct catalog_local *local, struct arena *arena,
                                            error));
     }
     return metadata_file_write(local->locations, arena, local->seam, metadata_json(step->after),
-                               step->pointer.metadata_location, &step->written, error);
+                               step->pointer.metadata_location, &step->written, &step->bytes,
+                               error);
 }
 
 /* True when the pointer of the first step that moves one is ours: then all are. */
@@ -295,7 +297,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        metadata_cache_put(&local->shared->cache, step->written, step->after);
+        metadata_cache_put(&local->shared->cache, step->written, step->after, step->bytes);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             trim(local, step->base, step->after);
@@ -421,7 +423,7 @@ err catalog_store(struct catalog_local *local, struct arena *arena, struct catal
                   const json_t *document, struct error *error)
 {
     TRY(metadata_file_write(local->locations, arena, local->seam, document, swap->from, &swap->to,
-                            error));
+                            NULL, error));
     struct error why = {0};
     CRASH_POINT(catalog_before_swap);
     err result = catalog_rows_swap(&local->rows, swap, 1, &why);

@@ -173,8 +173,9 @@ MUST_USE static err read_file(struct catalog_local *local, str uri, struct metad
 {
     struct metadata *metadata = metadata_cache_find(&local->shared->cache, uri);
     if (metadata == NULL) {
-        TRY(metadata_file_read(local->locations, uri, &metadata, error));
-        metadata_cache_put(&local->shared->cache, uri, metadata);
+        size_t bytes = 0;
+        TRY(metadata_file_read(local->locations, uri, &metadata, &bytes, error));
+        metadata_cache_put(&local->shared->cache, uri, metadata, bytes);
     }
     *out_metadata = metadata;
     return OK;
@@ -273,9 +274,10 @@ err catalog_local_register(struct catalog_local *local, struct arena *arena, str
         return error_memory(error);
     }
     AUTO_METADATA struct metadata *metadata = NULL;
-    TRY(metadata_file_read(local->locations, uri, &metadata, error));
-    metadata_cache_put(&local->shared->cache, uri,
-                       metadata); /* somebody else's file: as it is now */
+    size_t bytes = 0;
+    TRY(metadata_file_read(local->locations, uri, &metadata, &bytes, error));
+    /* Somebody else's file: as it is now. */
+    metadata_cache_put(&local->shared->cache, uri, metadata, bytes);
     struct catalog_swap swap = {.name = name, .uuid = metadata_uuid(metadata), .to = uri};
     TRY(catalog_register_at(local, &swap, how, metadata_json(metadata), error));
     *out_table = (struct table){metadata, uri};

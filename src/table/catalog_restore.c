@@ -64,7 +64,7 @@ static err read_document(const struct pointing *pointing, str uri, json_t **out_
         return metadata_file_read_view(locations, uri, out_document, error);
     }
     AUTO_METADATA struct metadata *metadata = NULL;
-    TRY(metadata_file_read(locations, uri, &metadata, error));
+    TRY(metadata_file_read(locations, uri, &metadata, NULL, error));
     *out_document = json_incref(document_mutable(metadata_json(metadata)));
     return OK;
 }
@@ -278,7 +278,7 @@ static err judge_hint(struct catalog_local *local, struct arena *arena, str root
         return OK;
     }
     error_clear(&told);
-    err read = metadata_file_read(local->locations, file, &metadata, &told);
+    err read = metadata_file_read(local->locations, file, &metadata, NULL, &told);
     if (read == OK && str_equal(metadata_uuid(metadata), uuid)) {
         *out_uri = file;
     }

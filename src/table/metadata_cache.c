@@ -44,27 +44,30 @@ struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri)
     return found;
 }
 
-static bool is_small(const struct metadata *metadata)
+/* Where the document goes; NULL: nowhere. Under the lock. */
+static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, bool keeps)
 {
-    const json_t *snapshots = json_object_get(metadata_json(metadata), "snapshots");
-    return json_array_size(snapshots) <= METADATA_CACHE_SNAPSHOTS_MAX;
-}
-
-void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata)
-{
-    if (uri.size > METADATA_CACHE_URI_MAX || !is_small(metadata)) {
-        return;
-    }
-    mutex_do(pthread_mutex_lock, &cache->lock);
     struct metadata_cached *entry = entry_of(cache, uri);
-    if (entry == NULL) {
+    if (entry == NULL && keeps) {
         entry = &cache->files[cache->next];
         cache->next = (cache->next + 1) % METADATA_CACHE_FILES;
     }
-    struct metadata *before = entry->metadata;
-    entry->metadata = metadata_share(metadata);
-    entry->uri_size = uri.size;
-    memcpy(entry->uri, uri.data, uri.size);
+    return entry;
+}
+
+void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
+                        size_t bytes)
+{
+    bool keeps = uri.size <= METADATA_CACHE_URI_MAX && bytes <= METADATA_CACHE_BYTES_MAX;
+    struct metadata *before = NULL;
+    mutex_do(pthread_mutex_lock, &cache->lock);
+    struct metadata_cached *entry = place_of(cache, uri, keeps);
+    if (entry != NULL) {
+        before = entry->metadata;
+        entry->metadata = keeps ? metadata_share(metadata) : NULL;
+        entry->uri_size = uri.size;
+        memcpy(entry->uri, uri.data, uri.size); /* one that is found has this one already */
+    }
     mutex_do(pthread_mutex_unlock, &cache->lock);
     metadata_close(before); /* the last reference may take a while */
 }

@@ -3,7 +3,8 @@
  * A metadata file is written once and never changed, so its URI says what stands in it, and a
  * document that is in the cache needs neither be fetched nor parsed again. What is handed out is
  * shared: nobody changes a document that was loaded, a commit changes a copy. Large documents are
- * not kept. The oldest entry makes room. Any thread. */
+ * not kept, so that the cache has a bound: in memory a document takes some times its text. The
+ * oldest entry makes room. Any thread. */
 #ifndef LHBOX_TABLE_METADATA_CACHE_H
 #define LHBOX_TABLE_METADATA_CACHE_H
 
@@ -14,7 +15,7 @@
 enum {
     METADATA_CACHE_FILES = 16,
     METADATA_CACHE_URI_MAX = 512,
-    METADATA_CACHE_SNAPSHOTS_MAX = 256, /* of a document that is kept */
+    METADATA_CACHE_BYTES_MAX = 1024 * 1024, /* of the text of a document that is kept */
 };
 
 struct metadata_cache {
@@ -31,7 +32,9 @@ void metadata_cache_open(struct metadata_cache *cache);
 void metadata_cache_close(struct metadata_cache *cache);
 /* A reference of the caller's own; NULL: not in the cache. */
 struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri);
-/* Takes a reference of its own, in place of what it had under this URI. */
-void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata);
+/* Takes a reference of its own, in place of what it had under this URI, unless the document or the
+ * URI is too large to be kept. `bytes`: of the document's text. */
+void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
+                        size_t bytes);
 
 #endif

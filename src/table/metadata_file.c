@@ -133,14 +133,20 @@ MUST_USE static err content_error(err result, str uri, const struct error *why, 
 }
 
 err metadata_file_read(const struct location_set *locations, str uri,
-                       struct metadata **out_metadata, struct error *error)
+                       struct metadata **out_metadata, size_t *out_bytes, struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     struct error why = {0};
     str bytes = {0};
     TRY(read_bytes(locations, scratch, uri, &bytes, error));
     err result = metadata_parse(bytes, out_metadata, &why);
-    return result == OK ? OK : content_error(result, uri, &why, error);
+    if (result != OK) {
+        return content_error(result, uri, &why, error);
+    }
+    if (out_bytes != NULL) {
+        *out_bytes = bytes.size;
+    }
+    return OK;
 }
 
 err metadata_file_read_view(const struct location_set *locations, str uri, json_t **out_view,
@@ -211,7 +217,7 @@ static str metadata_directory(struct arena *arena, const json_t *document)
 
 err metadata_file_write(const struct location_set *locations, struct arena *arena,
                         const struct seam *seam, const json_t *document, str previous_uri,
-                        str *out_uri, struct error *error)
+                        str *out_uri, size_t *out_bytes, struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     str bytes = {0};
@@ -220,6 +226,7 @@ err metadata_file_write(const struct location_set *locations, struct arena *aren
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
                          "the metadata would have more than %d bytes", METADATA_WRITTEN_BYTES_MAX);
     }
+    size_t size = bytes.size;
     bool gzip = wants_gzip(document);
     if (gzip) {
         TRY(gzip_write(scratch, bytes, &bytes, error));
@@ -234,6 +241,9 @@ err metadata_file_write(const struct location_set *locations, struct arena *aren
     }
     TRY(location_put(locations, scratch, uri, &bytes, 1, error));
     *out_uri = uri;
+    if (out_bytes != NULL) {
+        *out_bytes = size;
+    }
     return OK;
 }
 

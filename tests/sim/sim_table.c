@@ -299,7 +299,8 @@ static void take_version(struct sim_table *table, str location, const struct met
     AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
     struct metadata *metadata = told == NULL ? NULL : metadata_share(told);
     table->pointer = str_copy(sim->arena, location);
-    if (told == NULL && metadata_file_read(&sim->raw_locations, location, &metadata, NULL) != OK) {
+    if (told == NULL &&
+        metadata_file_read(&sim->raw_locations, location, &metadata, NULL, NULL) != OK) {
         sim_violate("pointer", "the metadata file %.*s cannot be read", STR_ARG(location));
         return;
     }

@@ -170,7 +170,7 @@ static void gzip_of_another_writer_is_read_and_damage_is_seen(void **state)
     assert_int_equal(fwrite(damaged, 1, bytes.size, file), bytes.size);
     fclose(file);
     struct metadata *none = NULL;
-    assert_int_equal(metadata_file_read(&f->locations, table.metadata_location, &none, NULL),
+    assert_int_equal(metadata_file_read(&f->locations, table.metadata_location, &none, NULL, NULL),
                      CORRUPT);
 }
 

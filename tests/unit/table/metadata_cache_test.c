@@ -28,7 +28,7 @@ static void what_was_put_is_found_as_the_same_document(void **state)
 {
     struct metadata_cache *cache = *state;
     struct metadata *document = document_of(1);
-    metadata_cache_put(cache, STR("file:///t/1"), document);
+    metadata_cache_put(cache, STR("file:///t/1"), document, 1);
     struct metadata *found = metadata_cache_find(cache, STR("file:///t/1"));
     assert_ptr_equal(found, document);
     assert_null(metadata_cache_find(cache, STR("file:///t/2")));
@@ -43,12 +43,14 @@ static void what_is_put_again_takes_the_place(void **state)
     struct metadata_cache *cache = *state;
     struct metadata *first = document_of(1);
     struct metadata *second = document_of(2);
-    metadata_cache_put(cache, STR("u"), first);
-    metadata_cache_put(cache, STR("u"), second);
+    metadata_cache_put(cache, STR("u"), first, 1);
+    metadata_cache_put(cache, STR("u"), second, 1);
     assert_int_equal(references(first), 1);
     struct metadata *found = metadata_cache_find(cache, STR("u"));
     assert_ptr_equal(found, second);
     metadata_close(found);
+    metadata_cache_put(cache, STR("u"), first, METADATA_CACHE_BYTES_MAX + 1);
+    assert_null(metadata_cache_find(cache, STR("u")));
     metadata_cache_close(cache);
     metadata_close(first);
     metadata_close(second);
@@ -60,7 +62,7 @@ static void the_oldest_makes_room(void **state)
     struct metadata *document = document_of(0);
     for (u8 i = 0; i <= METADATA_CACHE_FILES; i++) {
         char uri = (char)('A' + i);
-        metadata_cache_put(cache, (str){&uri, 1}, document);
+        metadata_cache_put(cache, (str){&uri, 1}, document, 1);
     }
     assert_int_equal(references(document), 1 + METADATA_CACHE_FILES);
     assert_null(metadata_cache_find(cache, STR("A")));
@@ -76,13 +78,13 @@ static void large_documents_and_long_names_are_not_kept(void **state)
     struct metadata_cache *cache = *state;
     char uri[METADATA_CACHE_URI_MAX + 1];
     memset(uri, 'u', sizeof(uri));
-    struct metadata *large = document_of(METADATA_CACHE_SNAPSHOTS_MAX + 1);
-    struct metadata *small = document_of(METADATA_CACHE_SNAPSHOTS_MAX);
-    metadata_cache_put(cache, STR("large"), large);
-    metadata_cache_put(cache, (str){uri, sizeof(uri)}, small);
+    struct metadata *large = document_of(1);
+    struct metadata *small = document_of(1);
+    metadata_cache_put(cache, STR("large"), large, METADATA_CACHE_BYTES_MAX + 1);
+    metadata_cache_put(cache, (str){uri, sizeof(uri)}, small, METADATA_CACHE_BYTES_MAX);
     assert_int_equal(references(large), 1);
     assert_int_equal(references(small), 1);
-    metadata_cache_put(cache, (str){uri, sizeof(uri) - 1}, small);
+    metadata_cache_put(cache, (str){uri, sizeof(uri) - 1}, small, METADATA_CACHE_BYTES_MAX);
     assert_int_equal(references(small), 2);
     metadata_cache_close(cache);
     metadata_close(large);
