@@ -27,6 +27,22 @@ static err names_deleted_sink(struct restore *restore, str sink_id, bool *out_de
     return OK;
 }
 
+/* A plan is made only after the table was claimed: then the property was there, and somebody has
+ * taken it away. What it read, nobody knows any more. */
+static err has_plans(struct restore *restore, bool *out_has, struct error *error)
+{
+    struct store_list list = {0};
+    str prefix = str_format(restore->roll.arena, "_sink/%.*s/plans/",
+                            STR_ARG(restore->roll.sink.id));
+    if (prefix.data == NULL) {
+        return error_memory(error);
+    }
+    TRY(store_list(&restore->roll.env->warehouse->files, restore->roll.arena, prefix, STR(""), 1,
+                   &list, error));
+    *out_has = list.count > 0;
+    return OK;
+}
+
 err restore_read(struct restore *restore, const struct table *table,
                  enum restore_reading *out_reading, struct plan_property *out_property,
                  struct error *error)
@@ -36,7 +52,9 @@ err restore_read(struct restore *restore, const struct table *table,
     str text = metadata_property(table->metadata, METADATA_ROLL_PROPERTY);
     *out_reading = RESTORE_OTHER;
     if (text.data == NULL) {
-        *out_reading = unclaimed ? RESTORE_UNCLAIMED : RESTORE_OTHER;
+        bool planned = false;
+        TRY(has_plans(restore, &planned, error));
+        *out_reading = unclaimed && !planned ? RESTORE_UNCLAIMED : RESTORE_OTHER;
         return OK;
     }
     struct plan_property read = {0};

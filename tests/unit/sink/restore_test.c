@@ -484,6 +484,45 @@ static void a_table_behind_the_ledger_stops_the_sink(void **state)
     assert_whole(f, 2);
 }
 
+/* A copy of before the claim, and a table whose owner took the property away since. */
+static void a_property_that_was_taken_away_stops_an_unclaimed_copy(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct db copy = take_copy(f);
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    foreign_commit(f,
+                   "{'updates':[{'action':'remove-properties','removals':['" METADATA_ROLL_PROPERTY
+                   "']}]}");
+    put_back(f, &copy);
+    db_close(&copy);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_STOPPED);
+    assert_true(str_equal(look_sink(f).state_reason, STR("ledger_mismatch")));
+    roll_out(f);
+    assert_int_equal(table_rows(f), 1);
+}
+
+/* Two histories: in one the batch was copied and its first uid is void, in the other that uid was
+ * rolled. The table tells which of them was. */
+static void the_chains_uid_is_not_void_whatever_the_copy_says(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "first", "{\"x\":0}");
+    roll_out(f);
+    struct ledger_accept item = send_object(f, "a", "{\"x\":1}");
+    struct db copy = take_copy(f);
+    roll_out(f);
+    sweep(f);
+    put_back(f, &copy);
+    db_close(&copy);
+    tell_sql(f, "INSERT INTO void_uid (uid, at) SELECT uid, 0 FROM batch WHERE batch_id = 'a'");
+    tell_sql(f, "UPDATE batch SET uid = '0000000000000000000000000a' WHERE batch_id = 'a'");
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    assert_int_equal(look_batch(f, "a").state, BATCH_COMMITTED);
+    assert_false(is_void(f, &item.uid));
+    assert_whole(f, 2);
+}
+
 static void only_what_a_mismatch_stopped_can_reclaim(void **state)
 {
     struct roll_fixture *f = *state;
@@ -684,6 +723,8 @@ int main(void)
         TEST(a_pending_row_whose_object_is_gone_takes_the_same_bytes),
         TEST(other_bytes_under_the_chains_id_wait_for_a_person),
         TEST(a_table_behind_the_ledger_stops_the_sink),
+        TEST(a_property_that_was_taken_away_stops_an_unclaimed_copy),
+        TEST(the_chains_uid_is_not_void_whatever_the_copy_says),
         TEST(only_what_a_mismatch_stopped_can_reclaim),
         TEST(a_table_that_is_gone_stops_the_sink_and_frees_it),
         TEST(a_stopped_recover_does_not_keep_a_sink_from_being_deleted),
