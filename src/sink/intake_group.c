@@ -324,8 +324,9 @@ void intake_group_clean(struct intake_group *group)
     for (size_t i = 0; i < group->count; i++) {
         const struct intake_send *send = group->sends[i];
         bool is_new = group->items[i].outcome == ACCEPT_NEW;
-        accepted = accepted || (is_new && intake_send_has_rows(send));
-        if (is_new || send->body.refused_count == 0) {
+        bool adopted = group->items[i].adopted;
+        accepted = accepted || adopted || (is_new && intake_send_has_rows(send));
+        if (is_new || adopted || send->body.refused_count == 0) {
             continue;
         }
         str key = batch_intake_rejects_key(group->arena, group->sink->id, send->batch_id,

@@ -39,8 +39,8 @@ MUST_USE err intake_group_store(struct intake_group *group, struct error *error)
  * (`unsure`). */
 MUST_USE err intake_group_record(struct intake_group *group, struct error *error);
 /* Losers, and what was refused, take their files away before they answer, when no batch of the
- * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7).
- */
+ * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7);
+ * of what was refused it is void. */
 void intake_group_clean(struct intake_group *group);
 /* Each send by its outcome. */
 void intake_group_answer(struct intake_group *group);

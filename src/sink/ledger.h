@@ -78,6 +78,7 @@ struct ledger_accept {
     str first_answer;
     enum batch_state state;
     enum error_code refusal;
+    bool adopted; /* refused, and a row refers to its object all the same; else its uid is void */
 };
 
 /* One transaction for a group of one sink; each item gets its own outcome. Counters of the sink and

@@ -227,6 +227,26 @@ static err accept_item(struct db_tx *tx, const struct acceptance *acceptance,
     return OK;
 }
 
+/* The object of a refused item may go at once when no row will ever have its uid (I6). A request
+ * that stood still for a day may find that the collector has adopted it: then it stays. */
+static err void_refused(struct db_tx *tx, const struct acceptance *acceptance,
+                        struct ledger_accept *item, struct error *error)
+{
+    struct db_rows rows = {0};
+    if (item->outcome != ACCEPT_REFUSED || item->object_key.size == 0) {
+        return OK;
+    }
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT 1 FROM batch WHERE sink = ?1 AND uid = ?2 LIMIT 1",
+                   DB_T(acceptance->sink_id), DB_T(id_uid_str(&item->uid))));
+    item->adopted = rows.row_count > 0;
+    return item->adopted ? OK
+                         : db_run(tx, error,
+                                  "INSERT INTO void_uid (uid, at) VALUES (?1, ?2) ON CONFLICT "
+                                  "(uid) DO NOTHING",
+                                  DB_T(id_uid_str(&item->uid)), DB_N(db_now(tx)));
+}
+
 static err update_sink(struct db_tx *tx, const struct acceptance *acceptance,
                        const struct accepting_sink *sink, struct error *error)
 {
@@ -273,6 +293,9 @@ static err accept_body(struct db_tx *tx, void *context, struct error *error)
     TRY(check_node(tx, acceptance, &sink, error));
     for (size_t i = 0; i < acceptance->count; i++) {
         TRY(accept_item(tx, acceptance, &sink, &acceptance->items[i], error));
+    }
+    for (size_t i = 0; i < acceptance->count; i++) {
+        TRY(void_refused(tx, acceptance, &acceptance->items[i], error));
     }
     if (sink.batches == 0 && sink.duplicates == 0) {
         return OK;

@@ -141,6 +141,7 @@ err orphan_weigh(struct db_tx *tx, struct arena *arena, str sink_id,
     }
     bool rival = false;
     TRY(orphan_has_rival(tx, arena, sink_id, segment, &rival, error));
+    rival = rival || orphan->chain == ORPHAN_CHAIN_OTHER;
     *out_place = segment->batch_id.size > 0 && !PLANTED(18) && (rival || quarantined.data != NULL)
                      ? ORPHAN_RIVAL
                      : ORPHAN_ALONE;

@@ -66,6 +66,7 @@ struct ledger_checked {
     struct uid uid;
     str batch_id;
     bool proven;
+    bool other; /* a plan names its batch id with other bytes */
 };
 MUST_USE err ledger_check_orphans(const struct db *db, str sink_id,
                                   const struct ledger_checked *checked, size_t count,

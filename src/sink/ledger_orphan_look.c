@@ -227,7 +227,9 @@ static err check_body(struct db_tx *tx, void *context, struct error *error)
                    "batch_id = ?3 AND chain <> 2",
                    DB_T(checking->sink_id), DB_T(id_uid_str(&checked->uid)),
                    sql_text(checked->batch_id),
-                   DB_N(checked->proven ? ORPHAN_CHAIN_PROVEN : ORPHAN_CHAIN_ABSENT)));
+                   DB_N(checked->proven  ? ORPHAN_CHAIN_PROVEN
+                        : checked->other ? ORPHAN_CHAIN_OTHER
+                                         : ORPHAN_CHAIN_ABSENT)));
     }
     return OK;
 }

@@ -5,7 +5,12 @@
 
 #include "sink/ledger_orphan.h"
 
-enum orphan_chain { ORPHAN_CHAIN_UNKNOWN = 0, ORPHAN_CHAIN_ABSENT = 1, ORPHAN_CHAIN_PROVEN = 2 };
+enum orphan_chain {
+    ORPHAN_CHAIN_UNKNOWN = 0,
+    ORPHAN_CHAIN_ABSENT = 1,
+    ORPHAN_CHAIN_PROVEN = 2,
+    ORPHAN_CHAIN_OTHER = 3, /* its batch id was rolled with other bytes (O16) */
+};
 
 struct orphan_row {
     struct ledger_segment segment;

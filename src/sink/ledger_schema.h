@@ -74,7 +74,7 @@ static const char *const LEDGER_SCHEMA[] = {
     "at BIGINT NOT NULL, PRIMARY KEY (sink, batch_id))",
     /* Parts of intake objects to which no batch row refers, since they were first seen (I19). An
      * object that cannot be read is one part without a batch id. chain: 0 not looked up, 1 no plan
-     * of the chain names it, 2 one does. */
+     * of the chain names it, 2 one does, 3 one names its batch id with other bytes. */
     "CREATE TABLE orphan_segment (sink TEXT NOT NULL, object_key TEXT NOT NULL, "
     "batch_id TEXT NOT NULL, uid TEXT NOT NULL, byte_offset BIGINT NOT NULL, "
     "bytes BIGINT NOT NULL, rows BIGINT NOT NULL, refused BIGINT NOT NULL, "

@@ -81,8 +81,9 @@ struct pass {
 /* ---- the chain ---- */
 
 /* A segment is explained by a plan that names it: or, after its row was forgotten, by one that
- * names the same batch under another uid (a resend, or a copy). An object that cannot be read is
- * explained by its uid alone. */
+ * names the same batch under another uid (a resend, or a copy). One that names its id with other
+ * bytes makes it a matter for a person (O16). An object that cannot be read is explained by its uid
+ * alone. */
 struct checks {
     const struct ledger_segment *segments;
     struct ledger_checked *checked; /* one per segment */
@@ -105,6 +106,7 @@ static void mark_named(struct checks *checks, str name, const struct ledger_batc
         bool same = segment->batch_id.size == 0 ||
                     memcmp(segment->body_hash, batch->body_hash, sizeof(batch->body_hash)) == 0;
         checks->checked[i].proven = checks->checked[i].proven || same;
+        checks->checked[i].other = checks->checked[i].other || !same;
     }
 }
 

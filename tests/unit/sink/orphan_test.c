@@ -332,6 +332,29 @@ static void a_group_is_voided_when_every_segment_is(void **state)
     assert_books(f);
 }
 
+/* ---- a request that stood still ---- */
+
+static void what_is_refused_is_void_unless_it_was_adopted(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct ledger_accept late = store_batch(f, "late", "{\"x\":1}");
+    struct ledger_accept adopted = store_batch(f, "adopted", "{\"x\":2}");
+    collect(f);
+    must(f, store_remove(&f->store, late.object_key, &f->error));
+    age(f, HOURS(25));
+    assert_int_equal(collect(f).adopted, 1);
+    accept_item(f, &late);
+    assert_int_equal(late.outcome, ACCEPT_REFUSED);
+    assert_false(late.adopted);
+    assert_true(is_void(f, &late.uid));
+    accept_item(f, &adopted);
+    assert_int_equal(adopted.outcome, ACCEPT_REFUSED);
+    assert_true(adopted.adopted);
+    assert_false(is_void(f, &adopted.uid));
+    roll_out(f);
+    assert_int_equal(table_rows(f), 1);
+}
+
 /* ---- two passes at once ---- */
 
 static i64 begin_look(struct roll_fixture *f)
@@ -462,6 +485,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_group_is_voided_when_every_segment_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(orphans_are_judged_page_after_page, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_refused_is_void_unless_it_was_adopted, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_a_later_pass_has_seen_is_not_forgotten, set_up,
                                         tear_down),
         cmocka_unit_test(a_pass_may_end_anywhere),

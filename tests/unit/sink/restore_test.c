@@ -128,6 +128,22 @@ static void a_resend_of_a_forgotten_batch_is_not_adopted(void **state)
     assert_int_equal(table_rows(f), 1);
 }
 
+/* Its other bytes are a matter for a person (O16). */
+static void other_bytes_of_a_forgotten_batch_are_quarantined(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    sweep(f);
+    store_batch(f, "a", "{\"x\":1}\n{\"x\":2}");
+    tell_sql(f, "DELETE FROM batch");
+    struct restore_sink report = recover_sink_now(f);
+    assert_int_equal(report.adopted, 0);
+    assert_int_equal(report.quarantined, 1);
+    roll_out(f);
+    assert_int_equal(table_rows(f), 1);
+}
+
 /* A plan that the copy does not know may have written their rejects files. */
 static void what_waits_after_a_recover_writes_its_rejects_afresh(void **state)
 {
@@ -706,6 +722,7 @@ int main(void)
         TEST(what_was_accepted_after_the_copy_has_a_row_again),
         TEST(a_group_of_which_one_batch_was_rolled_loses_none),
         TEST(a_resend_of_a_forgotten_batch_is_not_adopted),
+        TEST(other_bytes_of_a_forgotten_batch_are_quarantined),
         TEST(what_waits_after_a_recover_writes_its_rejects_afresh),
         TEST(a_copy_of_before_the_first_roll_finds_its_claim),
         TEST(a_sink_that_never_rolled_recovers_too),
