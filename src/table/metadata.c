@@ -54,9 +54,13 @@ err metadata_copy(const struct metadata *metadata, struct metadata **out_copy, s
     return OK;
 }
 
+/* json_incref, which looks at the count first, and not atomically. */
 struct metadata *metadata_share(const struct metadata *metadata)
 {
-    return metadata_of(json_incref((json_t *)(uintptr_t)metadata));
+    json_t *root = (json_t *)(uintptr_t)metadata;
+    size_t count = __atomic_add_fetch(&root->refcount, 1, __ATOMIC_RELAXED);
+    assert(count > 1);
+    return metadata_of(root);
 }
 
 /* json_decref, for documents that several threads have read: who frees it has seen that they are
