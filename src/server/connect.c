@@ -67,7 +67,8 @@ static str block_pyiceberg(struct arena *arena, const struct connect_subject *su
                       STR_ARG(load), STR_ARG(subject->table));
 }
 
-/* Without its cache a session sees what a sink commits; with it, not before 30 s of no query. */
+/* A table is kept for a moment only, so that a session sees what a sink commits. With the cache off
+ * Spark refuses to update a table into which others commit meanwhile. */
 static str block_spark(struct arena *arena, const struct connect_subject *subject)
 {
     str wh = subject->warehouse;
@@ -81,7 +82,7 @@ static str block_spark(struct arena *arena, const struct connect_subject *subjec
         "  --conf spark.sql.catalog.%.*s.uri=%.*s/iceberg \\\n"
         "  --conf spark.sql.catalog.%.*s.warehouse=%.*s \\\n"
         "  --conf spark.sql.catalog.%.*s.token='%.*s' \\\n"
-        "  --conf spark.sql.catalog.%.*s.cache-enabled=false\n",
+        "  --conf spark.sql.catalog.%.*s.cache.expiration-interval-ms=1\n",
         STR_ARG(wh), STR_ARG(wh), STR_ARG(wh), STR_ARG(subject->url), STR_ARG(wh), STR_ARG(wh),
         STR_ARG(wh), STR_ARG(subject->api_key), STR_ARG(wh));
 }
