@@ -99,8 +99,7 @@ bool metadata_property_reserved(const char *key)
     return false;
 }
 
-/* The member under its present or its former name. */
-static json_t *change_member(const json_t *update, const char *key, const char *former)
+json_t *change_member(const json_t *update, const char *key, const char *former)
 {
     json_t *value = json_object_get(update, key);
     return value != NULL ? value : json_object_get(update, former);

@@ -31,6 +31,8 @@ void metadata_copy_for_v1(json_t *root);
 /* Null in version 3, -1 before. */
 void metadata_set_no_snapshot(json_t *root);
 bool metadata_current_snapshot(const json_t *root, i64 *out_snapshot_id);
+/* A member of an update under its present or its former name. */
+json_t *change_member(const json_t *update, const char *key, const char *former);
 
 /* One metadata_apply under way. */
 struct change {

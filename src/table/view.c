@@ -316,7 +316,7 @@ static err view_set_location(struct view_change *change, const json_t *update, s
 static err view_set_properties(struct view_change *change, const json_t *update,
                                struct error *error)
 {
-    json_t *updates = json_object_get(update, "updates");
+    json_t *updates = change_member(update, "updates", "updated");
     json_t *properties = document_object(change->root, "properties");
     const char *key = NULL;
     json_t *value = NULL;
@@ -340,7 +340,7 @@ static err view_set_properties(struct view_change *change, const json_t *update,
 static err view_remove_properties(struct view_change *change, const json_t *update,
                                   struct error *error)
 {
-    const json_t *removals = json_object_get(update, "removals");
+    const json_t *removals = change_member(update, "removals", "removed");
     json_t *properties = document_object(change->root, "properties");
     if (!json_is_array(removals)) {
         return view_invalid(error, "remove-properties: no removals");

@@ -35,6 +35,21 @@ static const char *property(struct fixture *f, const char *name)
     return value != NULL ? str_copy(f->arena, str_from(value)).data : "";
 }
 
+/* As old clients write them, and as tables take them. */
+static void former_names_of_properties_updates_are_understood(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_VIEW struct catalog_view made = create_view(f, "v");
+    json_auto_t *set = json("{'updates':[{'action':'set-properties','updated':{'p':'1'}}]}");
+    json_auto_t *drop = json("{'updates':[{'action':'remove-properties','removed':['p']}]}");
+    AUTO_VIEW struct catalog_view first = {0};
+    AUTO_VIEW struct catalog_view second = {0};
+    must(f, catalog_view_commit(f->local, f->arena, demo("v"), set, &first, &f->error));
+    assert_string_equal(property(f, "v"), "1");
+    must(f, catalog_view_commit(f->local, f->arena, demo("v"), drop, &second, &f->error));
+    assert_string_equal(property(f, "v"), "");
+}
+
 /* Takes the updates. */
 static size_t log_after(struct fixture *f, const char *name, json_t *updates)
 {
@@ -164,6 +179,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        T(former_names_of_properties_updates_are_understood),
         T(the_version_log_has_a_limit),
         T(refused_swap_leaves_the_view_and_no_file),
         T(swap_that_was_done_and_not_told_is_a_success),
