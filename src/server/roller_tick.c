@@ -52,13 +52,23 @@ static void schedule(struct roller *roller, struct roller_entry *entry,
 }
 
 /* What was read of a sink becomes a job or a time. */
+/* NULL: there is no room. Half of it is for sinks that live: of deleted ones the folder alone is
+ * swept a while longer, and that can wait. */
+static struct roller_entry *entry_for(struct roller *roller, const struct ledger_sink *sink)
+{
+    bool crowded = roller->entry_count >= ROLLER_SINKS_MAX / 2;
+    bool known = map_get(roller->places, sink->id) != NULL;
+    return sink->state == SINK_DELETED && crowded && !known ? NULL
+                                                            : roller_entry_of(roller, sink->id);
+}
+
 static void apply(struct tick *tick, const struct ledger_sink *sink)
 {
     struct roller *roller = tick->roller;
     const struct warehouse *warehouse = warehouse_get(roller->options.warehouses, sink->warehouse);
     i64 now = roller_now(roller);
     pthread_mutex_lock(&roller->lock);
-    struct roller_entry *entry = roller_entry_of(roller, sink->id);
+    struct roller_entry *entry = entry_for(roller, sink);
     if (entry != NULL && warehouse != NULL && !entry->busy) {
         entry->warehouse = warehouse;
         entry->touched = false;

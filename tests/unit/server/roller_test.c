@@ -11,6 +11,7 @@
 
 #include <ftw.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,6 +335,42 @@ static void a_start_settles_what_was_left(void **state)
     assert_int_equal(look(f, "snk_a").waiting_rows, 1);
 }
 
+/* Sinks that were deleted today, and were made before all others. */
+static err bury_sinks(struct db_tx *tx, void *context, struct error *error)
+{
+    (void)context;
+    TRY(db_run(tx, error, "CREATE TABLE buried AS SELECT * FROM sink WHERE id = ?1",
+               DB_T(STR("snk_b"))));
+    TRY(db_run(tx, error,
+               "UPDATE buried SET state = 4, warehouse = 'elsewhere', created_at = 0, "
+               "deleted_at = ?1",
+               DB_N(db_now(tx))));
+    for (int i = 0; i <= ROLLER_SINKS_MAX; i++) {
+        TRY(db_run(tx, error, "UPDATE buried SET id = 'snk_' || ?1, send_key_id = ?1", DB_N(i)));
+        TRY(db_run(tx, error, "INSERT INTO sink SELECT * FROM buried WHERE ?1 = ?1", DB_N(i)));
+    }
+    return OK;
+}
+
+/* However many were deleted, those that live are rolled. */
+static void deleted_sinks_leave_room_for_the_living(void **state)
+{
+    struct fixture *f = *state;
+    instant asked_at = 0;
+    i64 upto_seq = 0;
+    send_batch(f, "snk_a", "one", "{\"x\":1}");
+    roller_stop(f->roller);
+    f->roller = NULL;
+    must(f, ledger_ask_roll(&f->db, STR("snk_a"), &asked_at, &upto_seq, &f->error));
+    must(f, db_transact(&f->db, bury_sinks, NULL, &f->error));
+    i64 end_us = seam_monotonic_us(seam_system()) + WAIT_US;
+    start(f);
+    while (look(f, "snk_a").waiting_rows > 0) {
+        assert_true(seam_monotonic_us(seam_system()) < end_us);
+        (void)sched_yield();
+    }
+}
+
 static err read_running(struct db_tx *tx, void *context, struct error *error)
 {
     struct arena *arena AUTO_ARENA = arena_create((size_t)64 * KIB);
@@ -377,6 +414,7 @@ int main(void)
         TEST(a_sink_is_deleted_while_the_roller_runs),
         TEST(a_stop_answers_those_who_wait),
         TEST(a_start_settles_what_was_left),
+        TEST(deleted_sinks_leave_room_for_the_living),
         TEST(a_frozen_process_did_not_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
