@@ -14,6 +14,7 @@
 #endif
 #endif
 #ifdef SIM_FIBERS
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -134,15 +135,25 @@ void sim_later(i64 delay_us, void (*happen)(void *argument), void *argument)
 static void *stacks[STACKS_KEPT];
 static size_t stack_count;
 
+/* What was on an earlier stack at these addresses, of an actor that died in the middle of a call,
+ * means nothing for the next one. */
+static void *stack_fresh(void *stack)
+{
+#ifdef SIM_FIBERS
+    __asan_unpoison_memory_region(stack, STACK_BYTES);
+#endif
+    return stack;
+}
+
 static void *stack_take(void)
 {
     if (stack_count > 0) {
-        return stacks[--stack_count];
+        return stack_fresh(stacks[--stack_count]);
     }
     void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     assert(stack != MAP_FAILED);
-    return stack;
+    return stack_fresh(stack);
 }
 
 static void stack_give(void *stack)
