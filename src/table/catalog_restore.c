@@ -254,6 +254,12 @@ err catalog_restore_hints(struct catalog_local *local, struct error *error)
     return OK;
 }
 
+err catalog_restore_hint(struct catalog_local *local, struct table_name name, struct error *error)
+{
+    struct catalog_restored restored = {0};
+    return restore_locked(local, CATALOG_TABLE, name, HINTS_ALONE, &restored, error);
+}
+
 /* ---- a table without a pointer ---- */
 
 /* Whether the hint at this key is of the table; then the file it names. */

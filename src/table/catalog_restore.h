@@ -23,6 +23,9 @@ MUST_USE err catalog_restore_pointers(struct catalog_local *local,
 /* In the running server: hints that could not be written after their swap (a full disk) are written
  * now. OK: no table's hint is behind, as far as this process knows; nothing is read then. */
 MUST_USE err catalog_restore_hints(struct catalog_local *local, struct error *error);
+/* The same for one table, whichever process was to write its hint. */
+MUST_USE err catalog_restore_hint(struct catalog_local *local, struct table_name name,
+                                  struct error *error);
 /* The table of this uuid has a pointer again, under this name, when its hint lies below `root`. OK
  * also when it has one already, or when nothing is found. */
 MUST_USE err catalog_restore_table(struct catalog_local *local, str root, struct table_name name,

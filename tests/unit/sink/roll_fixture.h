@@ -26,6 +26,7 @@ struct roll_fixture {
     struct store store; /* behind the door: files and tables */
     struct location place;
     struct location_set sound_places;
+    struct store hinting;   /* the tables' store, while hints_fail */
     struct catalog catalog; /* behind the door */
     /* the doors */
     struct doors doors;
@@ -370,6 +371,47 @@ static inline void fixture_close(struct roll_fixture *f)
     store_close(&f->store);
     db_close(&f->db);
     arena_destroy(arena);
+}
+
+/* ---- tables whose version hint cannot be written ---- */
+
+static inline err hintless_put(void *self, str key, const str *pieces, size_t count,
+                               const struct store_meta *meta, struct error *error)
+{
+    const struct roll_fixture *f = self;
+    if (str_ends(key, STR("version-hint.text"))) {
+        return error_set(error, IO, ERROR_DISK_LOW, "no space left on device");
+    }
+    return store_put_pieces(&f->hinting, key, pieces, count, meta, error);
+}
+
+static inline err hintless_get(void *self, struct arena *arena, str key, struct store_object *out,
+                               struct error *error)
+{
+    const struct roll_fixture *f = self;
+    return store_get(&f->hinting, arena, key, out, error);
+}
+
+static inline err hintless_remove(void *self, str key, struct error *error)
+{
+    const struct roll_fixture *f = self;
+    return store_remove(&f->hinting, key, error);
+}
+
+static const struct store_ops HINTLESS = {
+    .put = hintless_put, .get = hintless_get, .remove = hintless_remove};
+
+/* The roll knows its catalog as the embedded one from now on, without a door. */
+static inline void hints_fail(struct roll_fixture *f)
+{
+    f->warehouse.catalog = f->catalog;
+    f->hinting = f->place.store;
+    f->place.store = (struct store){&HINTLESS, f, 1, false};
+}
+
+static inline void hints_heal(struct roll_fixture *f)
+{
+    f->place.store = f->hinting;
 }
 
 /* The table's first column becomes a long. */

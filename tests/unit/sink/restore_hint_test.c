@@ -1,0 +1,64 @@
+#include "restore_fixture.h"
+
+/* A claim whose version the store does not tell of: recover finds the table as it was before. */
+
+static int set_up(void **state)
+{
+    *state = aged_fixture();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture_close(*state);
+    return 0;
+}
+
+static void assert_rolled(struct roll_fixture *f, i64 rows)
+{
+    roll_out(f);
+    assert_int_equal(table_rows(f), rows);
+    assert_books(f);
+    assert_int_equal(look_sink(f).waiting_batches, 0);
+}
+
+/* Nobody took the property away, and no plan object may say so. */
+static void a_claim_that_went_back_with_the_ledger_is_made_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct db copy = take_copy(f);
+    hints_fail(f);
+    send_object(f, "a", "{\"x\":1}");
+    roll_tick(f);
+    hints_heal(f);
+    put_back(f, &copy);
+    db_close(&copy);
+    struct restore_sink report = recover_sink_now(f);
+    assert_int_equal(report.end, RESTORE_RECOVERED);
+    assert_int_equal(report.adopted, 1);
+    assert_rolled(f, 1);
+}
+
+static void no_plan_is_made_before_the_hint_tells_of_the_claim(void **state)
+{
+    struct roll_fixture *f = *state;
+    hints_fail(f);
+    send_object(f, "a", "{\"x\":1}");
+    assert_int_equal(roll_tick(f), ROLL_LATER);
+    assert_int_equal(look_sink(f).claim_state, CLAIM_ATTEMPTED);
+    assert_int_equal(ask_sql(f, "SELECT count(*) FROM plan"), 0);
+    hints_heal(f);
+    error_clear(&f->error);
+    assert_rolled(f, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_claim_that_went_back_with_the_ledger_is_made_again),
+        TEST(no_plan_is_made_before_the_hint_tells_of_the_claim),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
