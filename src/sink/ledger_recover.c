@@ -255,6 +255,7 @@ struct proving {
     struct ledger_proven *plan;
     struct arena *arena;
     enum plan_state as; /* PLAN_COMMITTED, or PLAN_VOID by a verdict */
+    const struct map *missing;
     bool known;
     i64 rows_committed;
     i64 rows_rejected;
@@ -520,6 +521,60 @@ err ledger_prove_verdict(const struct db *db, struct ledger_proven *plan, bool *
     TRY(db_transact(db, prove_verdict_body, &proving, error));
     *out_known = proving.known;
     return OK;
+}
+
+static err is_missing(const struct proving *proving, const struct ledger_batch *batch,
+                      const struct standing *standing, bool *out_missing, struct error *error)
+{
+    str key = str_format(proving->arena, "%.*s/%.*s", STR_ARG(id_uid_str(&standing->uid)),
+                         STR_ARG(batch->batch_id));
+    if (key.data == NULL) {
+        return error_memory(error);
+    }
+    *out_missing = map_get(proving->missing, key) != NULL;
+    return OK;
+}
+
+static err settle_missing(struct db_tx *tx, struct proving *proving, size_t index,
+                          struct error *error)
+{
+    const struct ledger_batch *batch = &proving->plan->batches[index];
+    struct standing standing = {0};
+    bool missing = false;
+    TRY(find_standing(tx, proving, batch, &standing, error));
+    if (!standing.found || standing.state > BATCH_PLANNED || !standing.same_body) {
+        return OK;
+    }
+    TRY(is_missing(proving, batch, &standing, &missing, error));
+    if (!missing) {
+        return OK;
+    }
+    TRY(displace_row(tx, proving, batch, &standing, error));
+    TRY(insert_proven(tx, proving, batch, error));
+    return settle_row(tx, proving, index, error);
+}
+
+static err settle_missing_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct proving *proving = context;
+    struct ledger_proven *plan = proving->plan;
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * MIB);
+    proving->arena = arena;
+    plan->committed = 0;
+    TRY(ledger_recover_goes_on(tx, plan->sink_id, error));
+    for (size_t i = 0; i < plan->count; i++) {
+        struct arena_mark mark = arena_mark(arena);
+        TRY(settle_missing(tx, proving, i, error));
+        arena_reset_to(arena, mark);
+    }
+    return ledger_doom_plan_objects(tx, plan->id, error);
+}
+
+err ledger_settle_missing(const struct db *db, struct ledger_proven *plan,
+                          const struct map *missing, struct error *error)
+{
+    struct proving proving = {.plan = plan, .as = PLAN_VOID, .missing = missing};
+    return db_transact(db, settle_missing_body, &proving, error);
 }
 
 struct plan_known {

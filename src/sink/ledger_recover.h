@@ -6,6 +6,7 @@
 #ifndef LHBOX_SINK_LEDGER_RECOVER_H
 #define LHBOX_SINK_LEDGER_RECOVER_H
 
+#include "base/map.h"
 #include "sink/ledger.h"
 
 /* ---- the flag (steps 1 and 9) ---- */
@@ -67,6 +68,12 @@ MUST_USE err ledger_prove_plan(const struct db *db, struct ledger_proven *plan,
  * was. */
 MUST_USE err ledger_prove_verdict(const struct db *db, struct ledger_proven *plan, bool *out_known,
                                   struct error *error);
+/* A verdict that the ledger knows, and rows that wait for the same bytes under another uid, while
+ * the store has their object no more (`missing` as for ledger_weigh_orphan): an earlier recover had
+ * adopted them as copies, and the copies were rejected. Rejected as the verdict says, under its
+ * uid. Rows whose object is there are decoded afresh: their id may have been used anew. */
+MUST_USE err ledger_settle_missing(const struct db *db, struct ledger_proven *plan,
+                                   const struct map *missing, struct error *error);
 /* True when the ledger has the plan as committed, or as void with its verdict written. */
 MUST_USE err ledger_knows_plan(const struct db *db, str plan_id, bool *out_known,
                                struct error *error);

@@ -279,6 +279,7 @@ static err reclaim_flagged(struct restore *restore, struct error *error)
     TRY(ledger_prove_claim(restore->roll.env->db, restore->roll.sink.id, error));
     TRY(ledger_undo_plans(restore->roll.env->db, restore->roll.sink.id, STR(""),
                           &restore->report->undone, error));
+    TRY(restore_verdicts(restore, error));
     TRY(restore_adopt(restore, error));
     return ledger_end_recover(restore->roll.env->db, restore->roll.sink.id, error);
 }

@@ -312,6 +312,21 @@ err restore_redo(struct restore *restore, const struct table *table,
 
 /* ---- verdicts ---- */
 
+static err count_verdict(struct restore *restore, struct arena *arena,
+                         const struct chain_plan *plan, struct counting *counting,
+                         struct error *error)
+{
+    TRY(counting_open(arena, plan->count, counting, error));
+    for (size_t i = 0; i < plan->count; i++) {
+        struct rejects rejects = {0};
+        TRY(read_rejects(restore, arena, &plan->batches[i], &rejects, error));
+        TRY(keep_reasons(arena, &rejects, i, counting, error));
+        counting->verdicts[i] = (struct ledger_verdict){.batch_id = plan->batches[i].batch_id,
+                                                        .rows_rejected = plan->batches[i].rows};
+    }
+    return OK;
+}
+
 static err redo_verdict(void *context, const struct chain_plan *plan, struct error *error)
 {
     struct restore *restore = context;
@@ -323,14 +338,7 @@ static err redo_verdict(void *context, const struct chain_plan *plan, struct err
     }
     struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_PLAN_MIB_MAX * MIB);
     struct counting counting = {0};
-    TRY(counting_open(arena, plan->count, &counting, error));
-    for (size_t i = 0; i < plan->count; i++) {
-        struct rejects rejects = {0};
-        TRY(read_rejects(restore, arena, &plan->batches[i], &rejects, error));
-        TRY(keep_reasons(arena, &rejects, i, &counting, error));
-        counting.verdicts[i] = (struct ledger_verdict){.batch_id = plan->batches[i].batch_id,
-                                                       .rows_rejected = plan->batches[i].rows};
-    }
+    TRY(count_verdict(restore, arena, plan, &counting, error));
     struct ledger_proven proven = proven_of(restore, plan, &counting);
     TRY(ledger_prove_verdict(db, &proven, &known, error));
     restore->report->committed += known ? 0 : proven.committed;
@@ -341,4 +349,35 @@ err restore_verdicts(struct restore *restore, struct error *error)
 {
     return chain_visit_verdicts(&restore->roll.env->warehouse->files, restore->roll.sink.id,
                                 redo_verdict, restore, error);
+}
+
+struct settling {
+    struct restore *restore;
+    const struct map *missing;
+    i64 settled;
+};
+
+static err settle_by(void *context, const struct chain_plan *plan, struct error *error)
+{
+    struct settling *settling = context;
+    struct restore *restore = settling->restore;
+    struct arena *arena AUTO_ARENA = arena_create((size_t)RESTORE_PLAN_MIB_MAX * MIB);
+    struct counting counting = {0};
+    TRY(count_verdict(restore, arena, plan, &counting, error));
+    struct ledger_proven proven = proven_of(restore, plan, &counting);
+    TRY(ledger_settle_missing(restore->roll.env->db, &proven, settling->missing, error));
+    settling->settled += proven.committed;
+    return OK;
+}
+
+err restore_missing(struct restore *restore, const struct map *missing, i64 *out_settled,
+                    struct error *error)
+{
+    struct settling settling = {.restore = restore, .missing = missing};
+    if (map_count(missing) > 0) {
+        TRY(chain_visit_verdicts(&restore->roll.env->warehouse->files, restore->roll.sink.id,
+                                 settle_by, &settling, error));
+    }
+    *out_settled = settling.settled;
+    return OK;
 }

@@ -31,6 +31,10 @@ MUST_USE err restore_redo(struct restore *restore, const struct table *table,
                           const struct plan_property *property, struct error *error);
 /* The verdicts that the copy does not know (O2). */
 MUST_USE err restore_verdicts(struct restore *restore, struct error *error);
+/* Of the rows that wait for an object that is gone, those that a verdict explains. out_settled:
+ * their number. */
+MUST_USE err restore_missing(struct restore *restore, const struct map *missing, i64 *out_settled,
+                             struct error *error);
 
 /* ---- restore_adopt: step 7 ---- */
 

@@ -15,7 +15,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void sweep(struct roll_fixture *f)
+static void sweep_all(struct roll_fixture *f)
 {
     i64 deleted = 0;
     must(f, sweep_objects(&f->env, &deleted, &f->error));
@@ -62,7 +62,7 @@ static void others_work_for_a_week(struct roll_fixture *f)
         send_object(f, names[day], "{\"x\":5}");
         roll_by_another(f);
         expire_to_one(f);
-        sweep(f);
+        sweep_all(f);
         for (int hour = 0; hour < 24; hour++) {
             age(f, 3600 * TIME_SECOND_US);
         }
@@ -77,7 +77,7 @@ static void a_roller_frozen_over_a_week_of_others_work(void **state)
     send_object(f, "b", "{\"x\":2}");
     f->before_commit = others_work_for_a_week;
     roll_tick(f);
-    sweep(f);
+    sweep_all(f);
     assert_false(has_batch(f, "b"));
     assert_true(has_batch(f, "d8"));
     roll_out(f);
@@ -98,7 +98,7 @@ static struct ledger_accept resend(struct roll_fixture *f, const char *batch_id,
 static void assert_once(struct roll_fixture *f)
 {
     roll_out(f);
-    sweep(f);
+    sweep_all(f);
     assert_int_equal(look_sink(f).batches, 2);
     assert_int_equal(look_batch(f, "a").rows_committed, 1);
     assert_int_equal(table_rows(f), 2);
@@ -113,7 +113,7 @@ static void a_retry_two_hours_after_the_roll(void **state)
     send_object(f, "b", "{\"x\":2}");
     roll_out(f);
     expire_to_one(f);
-    sweep(f);
+    sweep_all(f);
     age(f, 2 * 3600 * TIME_SECOND_US);
     struct ledger_accept again = resend(f, "a", "{\"x\":1}");
     assert_int_equal(again.outcome, ACCEPT_DUPLICATE);

@@ -16,24 +16,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void sweep(struct roll_fixture *f)
-{
-    i64 deleted = 0;
-    must(f, sweep_objects(&f->env, &deleted, &f->error));
-}
-
-/* All is rolled and swept; each of the sent rows is in the table once. */
-static void assert_whole(struct roll_fixture *f, i64 rows)
-{
-    roll_out(f);
-    sweep(f);
-    assert_int_equal(table_rows(f), rows);
-    assert_books(f);
-    assert_int_equal(look_sink(f).waiting_batches, 0);
-    assert_int_equal(ask_sql(f, "SELECT count(*) FROM void_uid v JOIN batch b ON b.uid = v.uid"),
-                     0);
-}
-
 static struct restore_report recover_warehouse(struct roll_fixture *f)
 {
     struct restore_report report = {0};

@@ -16,24 +16,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void sweep(struct roll_fixture *f)
-{
-    i64 deleted = 0;
-    must(f, sweep_objects(&f->env, &deleted, &f->error));
-}
-
-/* All is rolled and swept; each of the sent rows is in the table once. */
-static void assert_whole(struct roll_fixture *f, i64 rows)
-{
-    roll_out(f);
-    sweep(f);
-    assert_int_equal(table_rows(f), rows);
-    assert_books(f);
-    assert_int_equal(look_sink(f).waiting_batches, 0);
-    assert_int_equal(ask_sql(f, "SELECT count(*) FROM void_uid v JOIN batch b ON b.uid = v.uid"),
-                     0);
-}
-
 /* ---- what a copy lacks ---- */
 
 static void what_was_committed_after_the_copy_is_not_rolled_again(void **state)
@@ -288,29 +270,6 @@ static void a_split_that_nobody_knows_any_more_is_reported(void **state)
     assert_int_equal(recover_sink_now(f).unknown, 1);
     assert_int_equal(look_batch(f, "a").rows_committed, 2);
     assert_int_equal(look_sink(f).rows_accepted, look_sink(f).rows_committed);
-}
-
-static void a_verdict_keeps_a_rejected_batch_from_coming_back(void **state)
-{
-    struct roll_fixture *f = *state;
-    send_object(f, "first", "{\"x\":1}");
-    roll_out(f);
-    struct db copy = take_copy(f);
-    send_object(f, "a", "{\"x\":\"no\"}");
-    struct db pending = take_copy(f);
-    roll_out(f);
-    sweep(f);
-    assert_int_equal(look_batch(f, "a").state, BATCH_REJECTED);
-    put_back(f, &copy);
-    db_close(&copy);
-    recover_sink_now(f);
-    assert_int_equal(look_batch(f, "a").state, BATCH_REJECTED);
-    assert_whole(f, 1);
-    put_back(f, &pending);
-    db_close(&pending);
-    assert_int_equal(recover_sink_now(f).missing, 0);
-    assert_int_equal(look_batch(f, "a").state, BATCH_REJECTED);
-    assert_whole(f, 1);
 }
 
 /* ---- the planted faults 13 to 18, 27 and 28 ---- */
@@ -731,7 +690,6 @@ int main(void)
         TEST(rejected_rows_are_counted_by_their_file),
         TEST(expired_snapshots_change_nothing),
         TEST(a_split_that_nobody_knows_any_more_is_reported),
-        TEST(a_verdict_keeps_a_rejected_batch_from_coming_back),
         TEST(without_a_plan_object_it_stops_and_serves_nothing),
         TEST(the_fence_of_a_recover_kills_what_is_under_way),
         TEST(a_plan_of_an_abandoned_fork_is_not_taken_for_committed),
