@@ -171,6 +171,7 @@ struct sim_batch {
     i32 acknowledged; /* the body that was answered 2xx, or -1 */
     i64 acknowledged_at;
     i64 answered_at; /* when first_answer was noted */
+    bool forgotten;  /* the ledger's copy is older, and nothing was stored to make its row from */
     bool sent[SIM_BODIES_MAX];
     i32 landed[SIM_ROWS_MAX]; /* how often the row was committed */
     u8 rejects[SIM_ROWS_MAX]; /* it stands in the batch's rejects file, as last written */
@@ -380,6 +381,8 @@ void sim_process_died(struct sim_process *process); /* it is started again some 
 void sim_start_producers(void);
 /* A batch to the newest sink of the slot, beside those of the producers. */
 void sim_send_soon(i32 slot, i64 delay_us);
+/* The ledger's copy of that moment took its place. */
+void sim_forget_unstored(i64 copied_at);
 void sim_start_owners(void);
 void sim_await_trouble(enum sim_part part, i32 slot);
 i32 sim_make_sink(i32 slot);    /* index, or -1 */

@@ -125,11 +125,34 @@ static struct sim_request *send_once(i32 index, i32 generation, u64 id)
 
 /* ---- what an answer promises ---- */
 
-/* It was answered by a ledger that is gone, and there is no table to recover from. */
+static i32 rows_stored(const struct sim_batch *batch, i32 generation)
+{
+    i32 count = 0;
+    for (i32 i = 0; i < batch->row_counts[generation]; i++) {
+        count += batch->rows[i] != SIM_ROW_REFUSED ? 1 : 0;
+    }
+    return count;
+}
+
+/* A batch all of whose elements were refused has no object: recover finds nothing to make its row
+ * from, and its id is new again. No accepted row is lost by that, nor doubled. */
+void sim_forget_unstored(i64 copied_at)
+{
+    for (i32 i = 0; i < sim->batch_count; i++) {
+        struct sim_batch *batch = &sim->batches[i];
+        batch->forgotten = batch->forgotten ||
+                           (batch->acknowledged >= 0 && batch->acknowledged_at >= copied_at &&
+                            rows_stored(batch, batch->acknowledged) == 0);
+    }
+}
+
+/* It was answered by a ledger that is gone, and nothing of it was stored, or there is no table to
+ * recover from. */
 static bool is_forgotten(const struct sim_batch *batch)
 {
     const struct sim_table *table = &sim->tables[sim->sinks[batch->sink].table];
-    return batch->answered_at < sim->restored_at && sim_table_broken(str_from(table->uuid));
+    return batch->forgotten ||
+           (batch->answered_at < sim->restored_at && sim_table_broken(str_from(table->uuid)));
 }
 
 static void note_accepted(i32 index, i32 generation, const struct sim_request *request)
@@ -137,6 +160,7 @@ static void note_accepted(i32 index, i32 generation, const struct sim_request *r
     struct sim_batch *batch = &sim->batches[index];
     bool again = batch->answered_at < sim->restored_at;
     batch->acknowledged = is_forgotten(batch) ? -1 : batch->acknowledged;
+    batch->forgotten = false;
     if (batch->acknowledged >= 0 && batch->acknowledged != generation) {
         sim_violate("I3", "batch %s was acknowledged with body %d, and now with body %d", batch->id,
                     batch->acknowledged, generation);
@@ -185,17 +209,6 @@ static void note_answer(i32 index, i32 generation, const struct sim_request *req
 
 /* ---- again, days later ---- */
 
-static i32 rows_stored(const struct sim_batch *batch, i32 generation)
-{
-    i32 count = 0;
-    for (i32 i = 0; i < batch->row_counts[generation]; i++) {
-        count += batch->rows[i] != SIM_ROW_REFUSED ? 1 : 0;
-    }
-    return count;
-}
-
-/* Of a batch without any row to store nothing is left to make it from; nor of one whose table is
- * gone. */
 static void run_replay(struct actor *actor)
 {
     i32 index = (i32)(intptr_t)actor->argument;
@@ -217,10 +230,9 @@ static void run_replay(struct actor *actor)
     if (sim->stopping) {
         return;
     }
-    bool left_nothing = is_forgotten(batch) || (batch->acknowledged_at < sim->restored_at &&
-                                                rows_stored(batch, generation) == 0);
+    bool forgotten = is_forgotten(batch);
     note_answer(index, generation, request);
-    if (!grown && request->answer == SIM_ANSWER_ACCEPTED && !request->duplicate && !left_nothing) {
+    if (!grown && request->answer == SIM_ANSWER_ACCEPTED && !request->duplicate && !forgotten) {
         sim_violate("I3", "batch %s was accepted as new again", batch->id);
     }
 }

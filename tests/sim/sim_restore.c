@@ -109,6 +109,7 @@ static void put_back(const struct copy *copy)
         sim_kill(sim->processes[i]);
     }
     sim_db_put_back(copy->bytes);
+    sim_forget_unstored(copy->at);
     sim->shadow = map_create(sim->arena, 256);
     assert(sim->shadow != NULL);
     if (sim_below(3) == 0) {
