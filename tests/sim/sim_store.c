@@ -201,6 +201,7 @@ static err sim_remove(void *self, str key, struct error *error)
         return sim_failed(fault, error);
     }
     if (fault == SIM_FAULT_LATE && str_find(key, STR("/rejects/")) < 0) {
+        sim_check_remove(key, sim->now);
         sim_later(sim_late_delay(), late_remove_lands, late_of(key, STR(""), NULL));
     } else {
         remove_now(key, sim->now);
