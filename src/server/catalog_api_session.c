@@ -173,13 +173,25 @@ static struct token_request read_token_request(struct call *call)
     return wanted;
 }
 
-static void token_fail(struct call *call, err result, struct error *error)
+static void token_fail(struct call *call, bool exchange, err result, struct error *error)
 {
     if (error->code == ERROR_SEND_ONLY || result != DENIED) {
         catalog_respond_error(call, CATALOG_PLAIN, result, error, (str){0});
+    } else if (exchange) {
+        token_refuse(call, 400, "invalid_request",
+                     "an exchange renews a token or key of this catalog only, and subject_token is "
+                     "none; ask with client_credentials and an API key");
     } else {
         token_refuse(call, 401, "invalid_client", "client_secret is no good API key");
     }
+}
+
+/* Of RFC 8693 only what clients renew their token with; a token for somebody else is none. */
+static bool is_renewal(struct call *call)
+{
+    str type = form_field(call->arena, call->body, STR("requested_token_type"));
+    return form_field(call->arena, call->body, STR("actor_token")).size == 0 &&
+           (type.size == 0 || str_equal(type, STR(TOKEN_TYPE_ACCESS)));
 }
 
 /* Refuses before the form is looked at. */
@@ -216,10 +228,16 @@ void catalog_answer_token(struct call *call)
         token_refuse(call, 400, "invalid_request", "grant_type is missing");
         return;
     }
-    if (!str_equal(wanted.grant_type, STR("client_credentials")) &&
-        !str_equal(wanted.grant_type, STR(GRANT_EXCHANGE))) {
+    bool exchange = str_equal(wanted.grant_type, STR(GRANT_EXCHANGE));
+    if (!exchange && !str_equal(wanted.grant_type, STR("client_credentials"))) {
         token_refuse(call, 400, "unsupported_grant_type",
-                     "client_credentials and token exchange are known");
+                     "client_credentials with an API key is what this catalog takes");
+        return;
+    }
+    if (exchange && !is_renewal(call)) {
+        token_refuse(call, 400, "invalid_request",
+                     "an exchange renews the caller's own access token; other types and "
+                     "actor_token are not supported");
         return;
     }
     str token = {0};
@@ -229,6 +247,6 @@ void catalog_answer_token(struct call *call)
     if (result == OK) {
         token_reply(call, token, seconds);
     } else {
-        token_fail(call, result, &error);
+        token_fail(call, exchange, result, &error);
     }
 }

@@ -107,6 +107,22 @@ def test_45_token_exchange_of_a_key(server: Server) -> None:
                             "subject_token": server.dev["api_key"],
                             "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"})
     assert answer.status == 200, answer
+    again = token(server, {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                           "subject_token": answer.json["access_token"],
+                           "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"})
+    assert again.status == 200, again
+    assert server.call("GET", f"{base(server)}/namespaces", key=again.json["access_token"]).status == 200
+
+
+def test_45_an_exchange_for_anything_else_is_refused(server: Server) -> None:
+    exchange = {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+    for form in ({"subject_token": "eyJhbGciOiJub25lIn0.e30."}, {},
+                 {"subject_token": server.dev["api_key"], "actor_token": "x"},
+                 {"subject_token": server.dev["api_key"], "requested_token_type": "urn:ietf:params:oauth:token-type:id_token"}):
+        answer = token(server, exchange | form)
+        assert (answer.status, answer.json["error"]) == (400, "invalid_request"), answer
+        assert "exchange" in answer.json["error_description"], answer
 
 
 def test_token_errors_have_the_oauth_shape(server: Server) -> None:
