@@ -276,6 +276,7 @@ static err reclaim_flagged(struct restore *restore, struct error *error)
     if (!set) {
         return error_set(error, BUSY, ERROR_UNAVAILABLE, "the property could not be set yet");
     }
+    TRY(roll_point_store(&restore->roll, error));
     TRY(ledger_prove_claim(restore->roll.env->db, restore->roll.sink.id, error));
     TRY(ledger_undo_plans(restore->roll.env->db, restore->roll.sink.id, STR(""),
                           &restore->report->undone, error));

@@ -298,6 +298,7 @@ err restore_redo(struct restore *restore, const struct table *table,
     if (restore->stopped) {
         return OK;
     }
+    TRY(roll_point_store(&restore->roll, error));
     TRY(ledger_prove_claim(db, restore->roll.sink.id, error));
     /* The copy's live plan has the number after its last one. */
     str proven = count > 0 ? links[count - 1].id : STR("");

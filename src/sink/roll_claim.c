@@ -1,7 +1,6 @@
 #include "base/planted.h"
 #include "sink/decode.h"
 #include "sink/roll_steps.h"
-#include "table/catalog_restore.h"
 #include "table/document.h"
 
 /* The claim (first roll, end of step 3): none -> attempted -> claimed, never back.
@@ -262,16 +261,6 @@ static err send_claim(struct roll *roll, const struct table *table, enum roll_st
                : error_set(error, marked, lost.code, "%s", lost.message);
 }
 
-/* Plan objects follow a claim and tell of it for good. The store has to tell of the claimed version
- * before: else an older ledger leads the table back to before its claim, and the plans then say
- * that somebody took the property away. */
-static err make_claim_durable(const struct roll *roll, struct error *error)
-{
-    struct catalog_local *local = catalog_local_of(&roll->env->warehouse->catalog);
-    const struct table_name name = {roll->sink.namespace_name, roll->sink.table_name};
-    return local == NULL ? OK : catalog_restore_hint(local, name, error);
-}
-
 /* The ledger's claim may still be none when the copy is older than the claim. */
 static err finish_claim(struct roll *roll, enum roll_step *out_step, struct error *error)
 {
@@ -282,7 +271,9 @@ static err finish_claim(struct roll *roll, enum roll_step *out_step, struct erro
             return error_set(error, marked, ignored.code, "%s", ignored.message);
         }
     }
-    TRY(make_claim_durable(roll, error));
+    /* Else an older ledger leads the table back to before its claim, and the plan objects, which
+     * follow a claim and tell of it for good, say that somebody took the property away. */
+    TRY(roll_point_store(roll, error));
     TRY(ledger_finish_claim(roll->env->db, roll->sink.id, error));
     *out_step = STEP_AGAIN;
     return OK;

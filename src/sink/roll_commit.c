@@ -104,6 +104,7 @@ err roll_finish(struct roll *roll, const struct roll_plan *plan, const struct ta
     TRY(roll_outcome(roll, &counts, &outcome, error));
     outcome.snapshot_id = plan_landed_snapshot(plan->row.attempts, table->metadata);
     PLANTED_ACT(6, true, roll, plan, NULL);
+    TRY(roll_point_store(roll, error));
     TRY(ledger_finish_plan(roll->env->db, plan->row.id, &outcome, error));
     CRASH_POINT(plan_finished);
     metric_add(METRIC_ROLL_COMMITS, 1);

@@ -69,6 +69,10 @@ MUST_USE err roll_mismatch(struct roll *roll, enum plan_reading reading, const s
 MUST_USE err roll_match(struct roll *roll, struct error *error);
 /* Sends one request. Whatever comes decides nothing; *out_after may be empty. */
 void roll_send(struct roll *roll, const json_t *request, struct table *out_after);
+/* The store tells of the table's present version (the pointer's copy, section 9). Before the ledger
+ * tells of what the version proves: a copy of that ledger can be put back, and the table must not
+ * have gone back behind it with an older one. */
+MUST_USE err roll_point_store(const struct roll *roll, struct error *error);
 
 /* ---- roll_claim ---- */
 

@@ -2,6 +2,7 @@
 #include "sink/attach.h"
 #include "sink/restore.h"
 #include "sink/roll_steps.h"
+#include "table/catalog_restore.h"
 
 static struct table_name sink_table(const struct roll *roll)
 {
@@ -171,4 +172,10 @@ void roll_send(struct roll *roll, const json_t *request, struct table *out_after
     if (sent == OK) {
         *out_after = after;
     }
+}
+
+err roll_point_store(const struct roll *roll, struct error *error)
+{
+    struct catalog_local *local = catalog_local_of(&roll->env->warehouse->catalog);
+    return local == NULL ? OK : catalog_restore_hint(local, sink_table(roll), error);
 }

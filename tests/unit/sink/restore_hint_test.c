@@ -1,6 +1,6 @@
 #include "restore_fixture.h"
 
-/* A claim whose version the store does not tell of: recover finds the table as it was before. */
+/* A version that the store does not tell of: recover finds the table as it was before. */
 
 static int set_up(void **state)
 {
@@ -52,6 +52,45 @@ static void no_plan_is_made_before_the_hint_tells_of_the_claim(void **state)
     assert_rolled(f, 1);
 }
 
+static void no_plan_is_finished_before_the_hint_tells_of_it(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    assert_rolled(f, 1);
+    hints_fail(f);
+    send_object(f, "b", "{\"x\":2}");
+    assert_int_equal(roll_tick(f), ROLL_LATER);
+    assert_int_equal(table_rows(f), 2);
+    assert_int_equal(look_sink(f).last_n, 1);
+    hints_heal(f);
+    error_clear(&f->error);
+    assert_rolled(f, 2);
+}
+
+/* The first of the two copies leads the table back to before the roll. The second, of a later time,
+ * must not tell that the roll is in the table. */
+static void a_copy_is_never_ahead_of_a_table_that_an_older_one_led_back(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    assert_rolled(f, 1);
+    struct db before = take_copy(f);
+    hints_fail(f);
+    send_object(f, "b", "{\"x\":2}");
+    roll_tick(f);
+    error_clear(&f->error);
+    struct db after = take_copy(f);
+    hints_heal(f);
+    put_back(f, &before);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    assert_rolled(f, 2);
+    put_back(f, &after);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    assert_whole(f, 2);
+    db_close(&before);
+    db_close(&after);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -59,6 +98,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_claim_that_went_back_with_the_ledger_is_made_again),
         TEST(no_plan_is_made_before_the_hint_tells_of_the_claim),
+        TEST(no_plan_is_finished_before_the_hint_tells_of_it),
+        TEST(a_copy_is_never_ahead_of_a_table_that_an_older_one_led_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
