@@ -166,6 +166,33 @@ static err write_hint(struct pointing *pointing, struct catalog_restored *restor
     return OK;
 }
 
+static bool is_hinted(const struct pointing *pointing, str uri)
+{
+    str file = str_slice(uri, (size_t)(str_find_last_byte(uri, '/') + 1), uri.size);
+    return str_starts(file, pointing->hint) &&
+           str_equal(str_slice(file, pointing->hint.size, file.size), STR(".metadata.json"));
+}
+
+/* Whether the line of versions that the pointer ends has another file of the hint's number. Then
+ * the pointer's copy is of a line that an earlier restore has left, for the hint's. */
+static err is_left(const struct pointing *pointing, i64 hinted, bool *out_left, struct error *error)
+{
+    str pointed = pointing->pointer.metadata_location;
+    json_auto_t *document = NULL;
+    struct error told = {0};
+    *out_left = hinted == version_of(pointed) && !is_hinted(pointing, pointed);
+    err read = read_document(pointing, pointed, &document, &told);
+    if (read != OK && read != CORRUPT) {
+        return error_set(error, read, told.code, "%s", told.message);
+    }
+    const json_t *log = json_object_get(document, "metadata-log");
+    for (size_t i = 0; i < json_array_size(log); i++) {
+        str uri = document_text(json_array_get(log, i), "metadata-file");
+        *out_left = *out_left || (version_of(uri) == hinted && !is_hinted(pointing, uri));
+    }
+    return OK;
+}
+
 /* While commits go on, a hint ahead of its pointer is not believed. */
 enum restore_way { POINTERS_AND_HINTS, HINTS_ALONE };
 
@@ -178,7 +205,11 @@ static err restore_pointer(struct pointing *pointing, enum restore_way way,
     TRY(read_hint(pointing, error));
     i64 hinted = pointing->hint.data != NULL ? version_of(pointing->hint) : -1;
     i64 pointed = version_of(pointing->pointer.metadata_location);
-    if (hinted > pointed && way == POINTERS_AND_HINTS) {
+    bool left = false;
+    if (way == POINTERS_AND_HINTS && hinted >= 0 && hinted <= pointed) {
+        TRY(is_left(pointing, hinted, &left, error));
+    }
+    if ((hinted > pointed && way == POINTERS_AND_HINTS) || left) {
         return move_forward(pointing, restored, error);
     }
     return hinted < pointed ? write_hint(pointing, restored, error) : OK;

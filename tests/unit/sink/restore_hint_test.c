@@ -91,6 +91,41 @@ static void a_copy_is_never_ahead_of_a_table_that_an_older_one_led_back(void **s
     db_close(&after);
 }
 
+static void set_note(struct roll_fixture *f, const char *value)
+{
+    json_t *request = json_pack("{s:[], s:[{s:s, s:{s:s}}]}", "requirements", "updates", "action",
+                                "set-properties", "updates", "note", value);
+    struct table after = {0};
+    must(f, catalog_commit(&f->catalog, f->arena, fixture_table(), request, &after, &f->error));
+    json_decref(request);
+    table_close(&after);
+}
+
+/* The copy's pointer has a higher number than the hint, but is of the line that was left. */
+static void a_copy_does_not_lead_back_to_a_line_that_was_left(void **state)
+{
+    struct roll_fixture *f = *state;
+    static const char *const NOTES[] = {"1", "2", "3", "4", "5"};
+    send_object(f, "a", "{\"x\":1}");
+    assert_rolled(f, 1);
+    send_object(f, "b", "{\"x\":2}");
+    struct db before = take_copy(f);
+    hints_fail(f);
+    for (size_t i = 0; i < ARRAY_COUNT(NOTES); i++) {
+        set_note(f, NOTES[i]);
+    }
+    struct db after = take_copy(f);
+    hints_heal(f);
+    put_back(f, &before);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    assert_whole(f, 2);
+    put_back(f, &after);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    assert_whole(f, 2);
+    db_close(&before);
+    db_close(&after);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -100,6 +135,7 @@ int main(void)
         TEST(no_plan_is_made_before_the_hint_tells_of_the_claim),
         TEST(no_plan_is_finished_before_the_hint_tells_of_it),
         TEST(a_copy_is_never_ahead_of_a_table_that_an_older_one_led_back),
+        TEST(a_copy_does_not_lead_back_to_a_line_that_was_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
