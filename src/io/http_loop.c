@@ -267,12 +267,19 @@ static void loop_close_all(struct http_loop *loop)
     loop_take_answers(loop);
 }
 
-/* The connections first, so that there are descriptors to accept with. */
+/* The connections first, so that there are descriptors to accept with. A request that is whole, and
+ * with its handler, is answered all the same; it is its connection's last. */
 static void loop_drop(struct http_loop *loop, int drops)
 {
     struct http_server *server = loop->server;
-    while (loop->open != NULL) {
-        http_connection_close(loop->open);
+    struct http_connection *next = NULL;
+    for (struct http_connection *connection = loop->open; connection != NULL; connection = next) {
+        next = connection->next;
+        if (connection->state == HTTP_STATE_PARKED || connection->state == HTTP_STATE_ANSWER) {
+            connection->close_after = true;
+        } else {
+            http_connection_close(connection);
+        }
     }
     http_listen_drop(loop);
     loop_take_answers(loop); /* of handlers whose request is gone */

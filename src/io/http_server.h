@@ -84,8 +84,9 @@ i32 http_server_port(const struct http_server *server);
 /* Stops taking connections; idle ones are closed, requests under way are finished with
  * `Connection: close`. */
 void http_server_drain(struct http_server *server);
-/* Closes every connection, with what is under way on it, and all that wait to be accepted; taking
- * new ones goes on. Returns when it is done. Any thread but a loop's. */
+/* Closes every connection, with what was read of a request, and all that wait to be accepted; what
+ * a handler has whole is answered first, and nothing is read after it. Taking new ones goes on.
+ * Returns when that is done but for those answers. Any thread but a loop's. */
 void http_server_drop(struct http_server *server);
 /* Requests that `head` saw and `gone` has not. */
 i64 http_server_active(const struct http_server *server);

@@ -21,6 +21,14 @@ static void wake(struct intake_waits *waits)
     (void)pushed;
 }
 
+static bool waits_ending(struct intake_waits *waits)
+{
+    (void)pthread_mutex_lock(&waits->lock);
+    bool ending = waits->ending;
+    (void)pthread_mutex_unlock(&waits->lock);
+    return ending;
+}
+
 static bool waits_closing(struct intake_waits *waits)
 {
     (void)pthread_mutex_lock(&waits->lock);
@@ -69,7 +77,7 @@ static struct intake_send *waits_take(struct intake_waits *waits, i64 now_us, i6
     struct intake_send **link = &waits->sends;
     while (*link != NULL) {
         struct intake_send *send = *link;
-        bool over = waits->closing || send->deadline_us <= now_us;
+        bool over = waits->ending || send->deadline_us <= now_us;
         u64 commits = atomic_load(&send->sink->commits);
         if (over || send->look_again || commits != send->commits_seen) {
             /* Noted before the ledger is read: what becomes final later counts anew. */
@@ -100,12 +108,12 @@ static i64 waits_look(struct intake_waits *waits)
 {
     i64 next_us = INT64_MAX;
     i64 now_us = seam_monotonic_us(waits->options->seam);
-    bool closing = waits_closing(waits);
+    bool ending = waits_ending(waits);
     struct intake_send *send = waits_take(waits, now_us, &next_us);
     while (send != NULL) {
         struct intake_send *following = send->next;
         i64 deadline_us = send->deadline_us;
-        bool over = closing || deadline_us <= now_us;
+        bool over = ending || deadline_us <= now_us;
         if (wait_look(waits, send, over ? LOOK_LAST : LOOK_NOW)) {
             (void)pthread_mutex_lock(&waits->lock);
             waits->count--;
@@ -187,10 +195,8 @@ void intake_waits_end(struct intake_waits *waits)
 {
     (void)pthread_mutex_lock(&waits->lock);
     waits->ending = true;
-    for (struct intake_send *send = waits->sends; send != NULL; send = send->next) {
-        send->deadline_us = 0;
-    }
     (void)pthread_mutex_unlock(&waits->lock);
+    /* The next look ends them all, those that are being looked at now too. */
     wake(waits);
 }
 

@@ -279,7 +279,7 @@ static void assert_cut(int fd)
 
 /* The loop stands in its drop, held by the half-read request's `gone`, while another client
  * connects and sends: that one waits to be accepted. */
-static void a_drop_ends_what_is_open_and_what_waits_to_be_accepted(void **state)
+static void a_drop_answers_what_is_whole_and_ends_all_else(void **state)
 {
     struct app *app = app_create();
     pthread_t thread;
@@ -295,7 +295,8 @@ static void a_drop_ends_what_is_open_and_what_waits_to_be_accepted(void **state)
     client_send(half, STR("POST /echo HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nhalf"));
     app_wait(app, &app->pieces, 1);
     int parked = client_connect(app);
-    client_send(parked, STR("POST /park HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\nhi"));
+    client_send(parked, STR("POST /park HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\nhi"
+                            "GET /x HTTP/1.1\r\n" H "\r\n"));
     struct http_request *request = app_take_parked(app);
     app_hold_gone(app, true);
     assert_int_equal(pthread_create(&thread, NULL, drop_all, app->server), 0);
@@ -306,10 +307,12 @@ static void a_drop_ends_what_is_open_and_what_waits_to_be_accepted(void **state)
     pthread_join(thread, NULL);
     assert_cut(idle);
     assert_cut(half);
-    assert_cut(parked);
     assert_cut(waiting);
+    (void)app_answer(request, 200, STR("the last"));
+    client_read(parked, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_cut(parked);
     assert_int_equal(atomic_load(&app->heads), 3);
-    (void)app_answer(request, 200, STR("to nobody"));
     app_wait_active(app, 0);
     client_ask(app, STR("GET /x HTTP/1.1\r\n" H "\r\n"), &answer);
     assert_int_equal(answer.status, 200);
@@ -331,7 +334,7 @@ int main(void)
         OWN(request_parked_too_long_is_503_and_its_answer_goes_nowhere),
         OWN(idle_connection_is_closed_without_a_word),
         OWN(answer_that_nobody_reads_ends_the_connection),
-        OWN(a_drop_ends_what_is_open_and_what_waits_to_be_accepted),
+        OWN(a_drop_answers_what_is_whole_and_ends_all_else),
         T(drain_finishes_what_is_under_way),
         OWN(stop_ends_requests_that_are_being_read),
     };
