@@ -251,6 +251,16 @@ MUST_USE static err register_locked(struct catalog_local *local, const struct ca
     return OK;
 }
 
+err catalog_register_place(struct catalog_local *local, struct arena *arena, struct table_name name,
+                           str metadata_location, str *out_uri, struct error *error)
+{
+    TRY(catalog_check_name(name.name, error));
+    json_auto_t *properties = NULL;
+    TRY(catalog_local_load_namespace(local, name.namespace_name, &properties, error));
+    *out_uri = str_copy(arena, metadata_file_normal(arena, metadata_location));
+    return out_uri->data == NULL ? error_memory(error) : OK;
+}
+
 err catalog_register_at(struct catalog_local *local, const struct catalog_swap *swap,
                         enum catalog_register how, const json_t *document, struct error *error)
 {
@@ -266,13 +276,8 @@ err catalog_local_register(struct catalog_local *local, struct arena *arena, str
                            str metadata_location, enum catalog_register how,
                            struct table *out_table, struct error *error)
 {
-    TRY(catalog_check_name(name.name, error));
-    json_auto_t *properties = NULL;
-    TRY(catalog_local_load_namespace(local, name.namespace_name, &properties, error));
-    str uri = str_copy(arena, metadata_file_normal(arena, metadata_location));
-    if (uri.data == NULL) {
-        return error_memory(error);
-    }
+    str uri = {0};
+    TRY(catalog_register_place(local, arena, name, metadata_location, &uri, error));
     AUTO_METADATA struct metadata *metadata = NULL;
     size_t bytes = 0;
     TRY(metadata_file_read(local->locations, uri, &metadata, &bytes, error));

@@ -51,6 +51,11 @@ MUST_USE err catalog_find_place(struct catalog_local *local, struct arena *arena
  * pointer there. What is not done leaves no file, unless it is UNKNOWN. */
 MUST_USE err catalog_store(struct catalog_local *local, struct arena *arena,
                            struct catalog_swap *swap, const json_t *document, struct error *error);
+/* Checks the name and that its namespace is there; the file's place in its normal form, in the
+ * arena. */
+MUST_USE err catalog_register_place(struct catalog_local *local, struct arena *arena,
+                                    struct table_name name, str metadata_location, str *out_uri,
+                                    struct error *error);
 /* Points a name at a file that is there already. */
 MUST_USE err catalog_register_at(struct catalog_local *local, const struct catalog_swap *swap,
                                  enum catalog_register how, const json_t *document,

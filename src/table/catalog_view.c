@@ -97,13 +97,8 @@ err catalog_view_register(struct catalog_local *local, struct arena *arena, stru
                           str metadata_location, enum catalog_register how,
                           struct catalog_view *out_view, struct error *error)
 {
-    TRY(catalog_check_name(name.name, error));
-    json_auto_t *properties = NULL;
-    TRY(catalog_local_load_namespace(local, name.namespace_name, &properties, error));
-    str uri = str_copy(arena, metadata_file_normal(arena, metadata_location));
-    if (uri.data == NULL) {
-        return error_memory(error);
-    }
+    str uri = {0};
+    TRY(catalog_register_place(local, arena, name, metadata_location, &uri, error));
     json_auto_t *document = NULL;
     TRY(metadata_file_read_view(local->locations, uri, &document, error));
     struct catalog_swap swap = {.name = name,
