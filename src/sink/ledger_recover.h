@@ -81,11 +81,16 @@ MUST_USE err ledger_knows_plan(const struct db *db, str plan_id, bool *out_known
 /* ---- sinks by their settings objects (O14) ---- */
 
 /* The settings of `sink` are newer than the ledger's: they take their place. No such sink: it is
- * made, recovering, with the flag set. state SINK_DELETING or SINK_DELETED: carried on as that;
- * live plans of a deleted one are void, its batches discarded. CONFLICT: another live sink has its
- * table or its name. out_made: it was not there. */
+ * made, recovering, with the flag set. state SINK_DELETED: carried on as that; its live plans are
+ * void, its batches discarded. A deleting one has to be recovered first. CONFLICT: another live
+ * sink has its table or its name. out_made: it was not there. */
 MUST_USE err ledger_restore_sink(const struct db *db, const struct ledger_sink *sink,
                                  bool *out_made, struct error *error);
+
+/* Ends the recover of a sink that is being deleted: recovering -> deleting. What the table holds of
+ * it is settled and its late requests are fenced, or nothing can be proven: live plans stay as they
+ * are for the delete to void. CONFLICT when it is not recovering any more. */
+MUST_USE err ledger_recover_deleting(const struct db *db, str sink_id, struct error *error);
 
 /* ---- incarnation (O1) ---- */
 

@@ -103,21 +103,11 @@ static err restore_body(struct db_tx *tx, void *context, struct error *error)
     if (sink->state == SINK_DELETED) {
         return restoring->made ? OK : delete_sink(tx, sink->id, error);
     }
-    if (restoring->made) {
-        TRY(refuse_taken(tx, sink, error));
-        TRY(insert_sink(tx, sink, error));
-    } else {
-        TRY(update_settings(tx, sink, error));
+    if (!restoring->made) {
+        return update_settings(tx, sink, error);
     }
-    if (sink->state != SINK_DELETING) {
-        return OK;
-    }
-    TRY(ledger_recount_waiting(tx, sink->id, error));
-    return db_run(
-        tx, error,
-        "UPDATE sink SET state = 3, state_reason = NULL, recovering = 0, claim_state = CASE WHEN "
-        "claim_state = 0 THEN 1 ELSE claim_state END WHERE id = ?1 AND state <= 1",
-        DB_T(sink->id));
+    TRY(refuse_taken(tx, sink, error));
+    return insert_sink(tx, sink, error);
 }
 
 err ledger_restore_sink(const struct db *db, const struct ledger_sink *sink, bool *out_made,
@@ -127,6 +117,25 @@ err ledger_restore_sink(const struct db *db, const struct ledger_sink *sink, boo
     TRY(db_transact(db, restore_body, &restoring, error));
     *out_made = restoring.made;
     return OK;
+}
+
+/* The fences that were recorded are of the recover: the delete's last one takes the property away,
+ * which may be there, whatever the copy knows of the claim. */
+static err deleting_body(struct db_tx *tx, void *context, struct error *error)
+{
+    const str *sink_id = context;
+    TRY(ledger_recover_goes_on(tx, *sink_id, error));
+    TRY(ledger_recount_waiting(tx, *sink_id, error));
+    return db_run(tx, error,
+                  "UPDATE sink SET state = 3, state_reason = NULL, recovering = 0, fences = NULL, "
+                  "mismatch_at = NULL, last_error = NULL, claim_state = CASE WHEN claim_state = 0 "
+                  "THEN 1 ELSE claim_state END WHERE id = ?1",
+                  DB_T(*sink_id));
+}
+
+err ledger_recover_deleting(const struct db *db, str sink_id, struct error *error)
+{
+    return db_transact(db, deleting_body, &sink_id, error);
 }
 
 /* ---- incarnation ---- */

@@ -15,15 +15,29 @@
  * planned is pending. redo:    what the chain proves is committed, plan by plan in order of n.
  * orphans: what was accepted after the copy gets its rows again.
  *
+ * A sink whose settings objects say `deleting` takes the same way as far as the verdicts, so that
+ * what the table holds of it is known and nothing more of it can land, and is deleting again then;
+ * in the place of a stop, too.
+ *
  * Each step may be done again: a recover that was killed begins at the flag. */
 
 enum { RESTORE_FENCE_TRIES = 8, RESTORE_FENCE_APART_MS = 500, RESTORE_SINK_MIB_MAX = 512 };
 
 /* ---- steps 1 and 2 ---- */
 
+static err carry_delete_on(struct restore *restore, struct error *error)
+{
+    restore->stopped = true;
+    restore->report->end = RESTORE_DELETING;
+    return ledger_recover_deleting(restore->roll.env->db, restore->roll.sink.id, error);
+}
+
 err restore_stop(struct restore *restore, const char *reason, str detail, enum ledger_stop flag,
                  struct error *error)
 {
+    if (restore->going) {
+        return carry_delete_on(restore, error);
+    }
     restore->stopped = true;
     restore->report->end = RESTORE_STOPPED;
     restore->report->detail = str_format(restore->roll.arena, "%s: %.*s", reason, STR_ARG(detail));
@@ -125,6 +139,9 @@ static err recover_on(struct restore *restore, const struct table *table, struct
         return OK;
     }
     TRY(restore_verdicts(restore, error));
+    if (restore->going) {
+        return carry_delete_on(restore, error);
+    }
     if (!PLANTED(14)) {
         TRY(restore_adopt(restore, error));
     }
@@ -142,6 +159,20 @@ static void log_restored(const struct restore_sink *report)
               LOG_N("quarantined", report->quarantined), LOG_N("missing", report->missing));
 }
 
+/* The copy does not know of a delete that began after it; the settings objects do (O14). What
+ * cannot be read for good says nothing. */
+static err read_going(struct restore *restore, struct error *error)
+{
+    const struct roll *roll = &restore->roll;
+    struct ledger_sink told = {0};
+    struct error why = {0};
+    err read = settings_read(&roll->env->warehouse->files, roll->arena, roll->env->installation_id,
+                             roll->sink.id, &told, &why);
+    restore->going = read == OK && (told.state == SINK_DELETING || told.state == SINK_DELETED);
+    bool said = read == OK || read == NOT_FOUND || read == CORRUPT;
+    return said ? OK : error_set(error, read, why.code, "%s", why.message);
+}
+
 /* Under the lease, the flag stands. */
 static err recover_flagged(const struct roll_env *env, struct arena *arena, str sink_id,
                            struct restore_sink *out_sink, struct error *error)
@@ -152,6 +183,7 @@ static err recover_flagged(const struct roll_env *env, struct arena *arena, str 
         .roll = {.env = env, .arena = work, .sink = {.id = sink_id}},
         .report = out_sink,
     };
+    TRY(read_going(&restore, error));
     TRY(land_fence(&restore, &table, error));
     CRASH_POINT(recover_fence_landed);
     if (!restore.stopped) {

@@ -51,7 +51,8 @@ MUST_USE err restore_sink(const struct roll_env *env, struct arena *arena, str s
 MUST_USE err restore_flagged(const struct roll_env *env, struct arena *arena, str sink_id,
                              struct restore_sink *out_sink, struct error *error);
 /* A warehouse: sinks that the settings objects know and the ledger lacks are made again, those that
- * they call deleted are deleted. With RESTORE_ALL every sink is recovered, with RESTORE_FLAGGED
+ * they call deleted are deleted. Those that they call deleting are recovered before their delete
+ * goes on. With RESTORE_ALL every sink is recovered, with RESTORE_FLAGGED
  * those whose flag stands. A sink that fails does not stop the others. Adds to the report, in the
  * arena. */
 enum restore_which { RESTORE_ALL, RESTORE_FLAGGED };

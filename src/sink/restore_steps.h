@@ -10,7 +10,8 @@
 struct restore {
     struct roll roll; /* env, arena, the sink as last read */
     struct restore_sink *report;
-    bool stopped;
+    bool going;   /* its settings objects say that it is being deleted, or deleted */
+    bool stopped; /* disabled; or, when it is going, its delete carries on */
 };
 
 /* ---- restore_chain: steps 3 to 6 ---- */
@@ -42,7 +43,7 @@ MUST_USE err restore_adopt(struct restore *restore, struct error *error);
 
 /* ---- restore ---- */
 
-/* Disables the sink; the recover ends. */
+/* Disables the sink; the recover ends. One that is going is deleting again in place of that. */
 MUST_USE err restore_stop(struct restore *restore, const char *reason, str detail,
                           enum ledger_stop flag, struct error *error);
 

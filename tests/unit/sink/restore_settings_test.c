@@ -134,6 +134,117 @@ static void a_sink_that_was_being_deleted_goes_on_with_it(void **state)
     assert_true(table_property(f).data == NULL);
 }
 
+/* A tick that dies as soon as its plan is made, before it is tried. */
+static void plan_without_a_try(struct roll_fixture *f)
+{
+    for (i64 at = 1; ask_sql(f, "SELECT count(*) FROM plan WHERE state = 0") == 0; at++) {
+        assert_true(at < 50);
+        door_arm(f, DOOR_DIES_BEFORE, at);
+        roll_tick(f);
+        door_heal(f);
+        f->now += 60 * TIME_SECOND_US; /* its lease */
+    }
+}
+
+static void assert_deleted(struct roll_fixture *f, i64 committed, i64 discarded)
+{
+    struct recover_report report = {0};
+    must(f, recover_sinks(&f->env, &report, &f->error));
+    assert_int_equal(report.deleted, 1);
+    struct ledger_sink sink = look_sink(f);
+    assert_int_equal(sink.state, SINK_DELETED);
+    assert_int_equal(sink.rows_committed, committed);
+    assert_int_equal(sink.rows_discarded, discarded);
+    assert_true(table_property(f).data == NULL);
+    assert_books(f);
+}
+
+/* The copy calls a plan open whose request is still under way: it may not land any more once its
+ * batch is called discarded. */
+static void a_delete_that_goes_on_lets_no_request_of_before_land(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_object(f, "b", "{\"x\":2}");
+    plan_without_a_try(f);
+    struct db copy = take_copy(f);
+    f->keeps_requests = true;
+    f->before_commit = die_before_the_commit; /* kept, and then the process dies */
+    roll_tick(f);
+    door_heal(f);
+    assert_non_null(f->kept);
+    must(f, sink_delete_begin(&f->env, f->sink_id, &f->error));
+    put_back(f, &copy);
+    db_close(&copy);
+    recover_warehouse(f);
+    assert_int_equal(look_sink(f).state, SINK_DELETING);
+    assert_int_equal(look_sink(f).has_live_plan, false);
+    assert_int_equal(land_kept(f), CONFLICT);
+    assert_deleted(f, 1, 1);
+}
+
+static void a_delete_that_goes_on_counts_what_was_committed_after_the_copy(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_object(f, "b", "{\"x\":2}");
+    plan_without_a_try(f);
+    struct db copy = take_copy(f);
+    roll_out(f);
+    must(f, sink_delete_begin(&f->env, f->sink_id, &f->error));
+    put_back(f, &copy);
+    db_close(&copy);
+    struct restore_report report = recover_warehouse(f);
+    assert_int_equal(report.count, 1);
+    assert_int_equal(report.sinks[0].end, RESTORE_DELETING);
+    assert_int_equal(report.sinks[0].committed, 1);
+    assert_deleted(f, 2, 0);
+}
+
+/* Its last fence has taken the property away: nothing can be proven, and nothing stops the delete.
+ */
+static void a_delete_goes_on_behind_its_last_fence(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    send_object(f, "b", "{\"x\":2}");
+    plan_without_a_try(f);
+    struct db copy = take_copy(f);
+    for (i64 at = 1; table_property(f).data != NULL; at++) {
+        i64 discarded = 0;
+        door_arm(f, DOOR_DIES_BEFORE, at);
+        err deleted = sink_delete(&f->env, f->sink_id, &discarded, NULL);
+        assert_int_not_equal(deleted, OK);
+        door_heal(f);
+        f->now += 60 * TIME_SECOND_US;
+    }
+    assert_int_equal(look_sink(f).state, SINK_DELETING);
+    put_back(f, &copy);
+    db_close(&copy);
+    recover_warehouse(f);
+    assert_int_equal(look_sink(f).state, SINK_DELETING);
+    assert_deleted(f, 1, 1);
+}
+
+/* The roller goes on with what the command could not end; it reads the settings itself. */
+static void a_roller_that_goes_on_with_the_recover_knows_of_the_delete(void **state)
+{
+    struct roll_fixture *f = *state;
+    send_object(f, "a", "{\"x\":1}");
+    roll_out(f);
+    struct db copy = take_copy(f);
+    must(f, sink_delete_begin(&f->env, f->sink_id, &f->error));
+    put_back(f, &copy);
+    db_close(&copy);
+    must(f, ledger_begin_recover(&f->db, f->sink_id, &f->error));
+    roll_tick(f);
+    assert_int_equal(look_sink(f).state, SINK_DELETING);
+    assert_deleted(f, 1, 0);
+}
+
 static size_t count_settings(struct roll_fixture *f, str sink_id)
 {
     struct store_list list = {0};
@@ -193,6 +304,10 @@ int main(void)
         TEST(a_deleted_sink_stays_deleted),
         cmocka_unit_test(a_read_that_fails_makes_no_sink_undeleted),
         TEST(a_sink_that_was_being_deleted_goes_on_with_it),
+        TEST(a_delete_that_goes_on_lets_no_request_of_before_land),
+        TEST(a_delete_that_goes_on_counts_what_was_committed_after_the_copy),
+        TEST(a_delete_goes_on_behind_its_last_fence),
+        TEST(a_roller_that_goes_on_with_the_recover_knows_of_the_delete),
         TEST(a_creation_that_was_cut_off_is_no_sink),
         TEST(settings_stay_while_the_sink_lives_and_35_days),
     };
