@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/id.h"
+#include "base/real.h"
 
 #include <math.h>
 
@@ -60,22 +61,22 @@ static enum decode_fit integer_read(str text, enum type_kind kind, struct decode
     return DECODE_FITS;
 }
 
-static enum decode_fit double_read(str text, buf *scratch, struct decode_scalar *out,
+static enum decode_fit double_read(str text, struct decode_scalar *out,
                                    enum reject_reason *out_reason)
 {
     double value = 0;
-    if (!decode_double(text, scratch, &value)) {
+    if (!real_parse_double(text, &value)) {
         return misfit(REJECT_OUT_OF_RANGE, out_reason);
     }
     memcpy(out->fixed, &value, sizeof(value));
     return DECODE_FITS;
 }
 
-static enum decode_fit float_read(str text, buf *scratch, struct decode_scalar *out,
+static enum decode_fit float_read(str text, struct decode_scalar *out,
                                   enum reject_reason *out_reason)
 {
     float value = 0;
-    if (!decode_float(text, scratch, &value)) {
+    if (!real_parse_float(text, &value)) {
         return misfit(REJECT_OUT_OF_RANGE, out_reason);
     }
     memcpy(out->fixed, &value, sizeof(value));
@@ -99,17 +100,17 @@ static enum decode_fit decimal_read(str text, const struct type *type, struct de
 }
 
 /* `text` has JSON's number form. */
-static enum decode_fit number_read(const struct type *type, str text, buf *scratch,
-                                   struct decode_scalar *out, enum reject_reason *out_reason)
+static enum decode_fit number_read(const struct type *type, str text, struct decode_scalar *out,
+                                   enum reject_reason *out_reason)
 {
     if (type->kind == TYPE_INT || type->kind == TYPE_LONG) {
         return integer_read(text, type->kind, out, out_reason);
     }
     if (type->kind == TYPE_DOUBLE) {
-        return double_read(text, scratch, out, out_reason);
+        return double_read(text, out, out_reason);
     }
     if (type->kind == TYPE_FLOAT) {
-        return float_read(text, scratch, out, out_reason);
+        return float_read(text, out, out_reason);
     }
     if (type->kind == TYPE_DECIMAL) {
         return decimal_read(text, type, out, out_reason);
@@ -139,7 +140,7 @@ static bool special_read(enum type_kind kind, str text, struct decode_scalar *ou
     return true;
 }
 
-static enum decode_fit number_text_read(const struct type *type, str text, buf *scratch,
+static enum decode_fit number_text_read(const struct type *type, str text,
                                         struct decode_scalar *out, enum reject_reason *out_reason)
 {
     bool integral = type->kind == TYPE_INT || type->kind == TYPE_LONG;
@@ -150,7 +151,7 @@ static enum decode_fit number_text_read(const struct type *type, str text, buf *
     if (integral ? !decode_is_integer(text) : !decode_is_number(text)) {
         return misfit(REJECT_BAD_NUMBER, out_reason);
     }
-    return number_read(type, text, scratch, out, out_reason);
+    return number_read(type, text, out, out_reason);
 }
 
 /* ---- strings ---- */
@@ -212,7 +213,7 @@ static enum decode_fit string_read(const struct type *type, str token, buf *scra
     case TYPE_FLOAT:
     case TYPE_DOUBLE:
     case TYPE_DECIMAL:
-        return number_text_read(type, text, scratch, out, out_reason);
+        return number_text_read(type, text, out, out_reason);
     case TYPE_DATE:
     case TYPE_TIME:
     case TYPE_TIMESTAMP:
@@ -244,7 +245,7 @@ enum decode_fit decode_scalar_read(const struct type *type, enum json_kind kind,
 {
     switch (kind) {
     case JSON_KIND_NUMBER:
-        return number_read(type, token, scratch, out, out_reason);
+        return number_read(type, token, out, out_reason);
     case JSON_KIND_STRING:
         return string_read(type, token, scratch, out, out_reason);
     case JSON_KIND_TRUE:

@@ -28,12 +28,8 @@ enum decode_fit decode_scalar_read(const struct type *type, enum json_kind kind,
 
 /* ---- one kind of text each ---- */
 
-/* `text` has JSON's number form. The nearest value, ties to even, straight from the decimal text.
- * False: out of range. */
-MUST_USE bool decode_double(str text, buf *scratch, double *out_value);
-MUST_USE bool decode_float(str text, buf *scratch, float *out_value);
-/* The same text as unscaled x 10^-scale with the smallest scale from 0 to 38. False: it is not
- * exact in 38 digits. */
+/* A text of JSON's number form as unscaled x 10^-scale with the smallest scale from 0 to 38. False:
+ * it is not exact in 38 digits. */
 MUST_USE bool decode_exact(str text, i128 *out_unscaled, i32 *out_scale);
 bool decode_is_number(str text);  /* JSON's number form */
 bool decode_is_integer(str text); /* -?(0|[1-9][0-9]*) */

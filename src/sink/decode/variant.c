@@ -1,6 +1,7 @@
 #include "sink/decode/variant.h"
 
 #include "base/assert.h"
+#include "base/real.h"
 #include "sink/decode/names.h"
 #include "sink/decode/scalar.h"
 
@@ -25,14 +26,11 @@ static void make_number(const struct variant_making *making, u32 node)
         }
         return;
     }
-    buf *scratch = &making->tree->text;
-    size_t start = scratch->size;
     double value = 0;
-    if (!decode_double(text, scratch, &value)) {
+    if (!real_parse_double(text, &value)) {
         decode_hit_misfit(making->hits, making->tree, REJECT_OUT_OF_RANGE, decode_at_node(node),
                           making->plan, JSON_KIND_NUMBER, text, 0);
     }
-    buf_truncate(scratch, start);
     variant_double(making->builder, value);
 }
 

@@ -1,0 +1,24 @@
+/* real: the double or float nearest to a decimal number, ties to even.
+ *
+ * Straight from the digits, whatever their number: what fits is done by one exact multiplication
+ * or division, nearly all else by a 128-bit product (the method of Eisel and Lemire), and what such
+ * a product leaves open by exact division. No locale has a say. Pure; any thread. */
+#ifndef LHBOX_BASE_REAL_H
+#define LHBOX_BASE_REAL_H
+
+#include "base/str.h"
+
+/* `text` has JSON's number form. An exponent as written beyond ±999 gives zero or infinity. False:
+ * the nearest is infinity. */
+MUST_USE bool real_parse_double(str text, double *out_value);
+MUST_USE bool real_parse_float(str text, float *out_value);
+
+/* mantissa x 10^exponent, of any size. False: the nearest is infinity. */
+MUST_USE bool real_double(u64 mantissa, i32 exponent, double *out_value);
+MUST_USE bool real_float(u64 mantissa, i32 exponent, float *out_value);
+
+/* For tests: the same as the parse functions by exact division alone. */
+MUST_USE bool real_exact_double(str text, double *out_value);
+MUST_USE bool real_exact_float(str text, float *out_value);
+
+#endif
