@@ -8,6 +8,27 @@ err db_transact(const struct db *db, db_body body, void *context, struct error *
     return db->ops->transact(db->self, body, context, error);
 }
 
+err db_transact_later(const struct db *db, db_body body, void *context, struct error *error)
+{
+    if (db->ops->transact_later == NULL) {
+        return db_transact(db, body, context, error);
+    }
+    return db->ops->transact_later(db->self, body, context, error);
+}
+
+static err nothing_body(struct db_tx *tx, void *context, struct error *error)
+{
+    (void)tx;
+    (void)context;
+    (void)error;
+    return OK;
+}
+
+err db_sync(const struct db *db, struct error *error)
+{
+    return db_transact(db, nothing_body, NULL, error);
+}
+
 err db_read(const struct db *db, db_body body, void *context, struct error *error)
 {
     return db->ops->read(db->self, body, context, error);

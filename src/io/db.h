@@ -5,9 +5,14 @@
  * commit), each inside its own savepoint, so that one failing undoes itself alone. db_read sees one
  * consistent snapshot and may write nothing. Both block; any thread may call.
  *
- * SQLite: one connection writes and checkpoints, owned by the writer thread (WAL, synchronous=FULL,
- * foreign_keys, trusted_schema=OFF, DEFENSIVE); a small pool of read-only connections serves
- * db_read.
+ * db_transact_later is for what a log elsewhere can bring back: committed, seen by every read and
+ * transaction after it, but perhaps lost when the machine loses its power. What is lost is an end
+ * of the history, never a piece in the middle: a db_transact that answers OK made everything
+ * before it durable, too, even if it wrote nothing itself.
+ *
+ * SQLite: one connection writes and checkpoints, owned by the writer thread (WAL, synchronous=FULL
+ * but for groups of later transactions alone, foreign_keys, trusted_schema=OFF, DEFENSIVE); a small
+ * pool of read-only connections serves db_read.
  *
  * SQL uses ?1, ?2 … and only what SQLite and PostgreSQL both take. Values are bound, never printed
  * into the text. */
@@ -44,6 +49,8 @@ typedef err (*db_body)(struct db_tx *tx, void *context, struct error *error);
 
 struct db_ops {
     err (*transact)(void *self, db_body body, void *context, struct error *error);
+    /* NULL: every transaction is durable */
+    err (*transact_later)(void *self, db_body body, void *context, struct error *error);
     err (*read)(void *self, db_body body, void *context, struct error *error);
     err (*backup)(void *self, str path, struct error *error);
     void (*close)(void *self);
@@ -56,6 +63,12 @@ struct db {
 /* The body's own result when it is not OK (nothing was changed); else OK (durable), IO (surely not
  * done), UNKNOWN (it may have been committed), BUSY (queue full). */
 MUST_USE err db_transact(const struct db *db, db_body body, void *context, struct error *error);
+/* The same, but that OK means committed, not durable: durable with the next db_sync or db_transact
+ * that answers OK. */
+MUST_USE err db_transact_later(const struct db *db, db_body body, void *context,
+                               struct error *error);
+/* Makes every transaction durable that was answered before the call. */
+MUST_USE err db_sync(const struct db *db, struct error *error);
 MUST_USE err db_read(const struct db *db, db_body body, void *context, struct error *error);
 
 /* Inside a body. out_changes may be NULL. CONFLICT on a broken unique constraint. */

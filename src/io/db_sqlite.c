@@ -1,7 +1,8 @@
 /* One thread writes. It takes all bodies that wait, runs each in a savepoint of one transaction,
- * commits once, and then answers them all: the cost of the sync is shared, the fate is not. Readers
- * take a connection from a pool; each read is a transaction begun after the call, so it sees
- * whatever was answered before. */
+ * commits once, and then answers them all: the cost of the sync is shared, the fate is not. A group
+ * of later bodies alone is committed without a sync; the next other one syncs the write-ahead log,
+ * and with it all that stands before. Readers take a connection from a pool; each read is a
+ * transaction begun after the call, so it sees whatever was answered before. */
 #include "io/db.h"
 
 #include "base/assert.h"
@@ -15,11 +16,14 @@
 
 enum { READERS = 4, WAITING_MAX = 4096, GROUP_MAX = 256, CHECKPOINT_PAGES = 2000 };
 
+enum durability { DURABLE, LATER };
+
 /* A body on its way; lies on its caller's stack until it is done. */
 struct job {
     db_body body;
     void *context;
     struct error *error;
+    enum durability durability;
     err result;
     bool done;
     pthread_cond_t answered;
@@ -36,7 +40,11 @@ struct sqlite_db {
     bool closing;
     pthread_t thread;
     struct db_connection writer;
-    int wal_pages; /* the writer thread's own */
+    /* the writer thread's own */
+    int wal_pages;
+    enum durability setting; /* of the connection */
+    bool wrote;              /* the last commit wrote frames */
+    bool unsynced;           /* frames of the log may not be on the disk */
 
     pthread_mutex_t reader_lock;
     pthread_cond_t reader_free;
@@ -130,11 +138,65 @@ static struct job *group_without(struct job *group, const struct job *gone, stru
     return group;
 }
 
+/* ---- what is durable when ---- */
+
+static enum durability group_durability(const struct job *group)
+{
+    for (const struct job *job = group; job != NULL; job = job->next) {
+        if (job->durability == DURABLE) {
+            return DURABLE;
+        }
+    }
+    return LATER;
+}
+
+/* Not through a kept statement: SQLite obeys this pragma when it is prepared, not when it runs. */
+MUST_USE static err durability_set(struct sqlite_db *db, enum durability durability,
+                                   struct error *error)
+{
+    if (db->setting == durability) {
+        return OK;
+    }
+    const char *sql = durability == DURABLE ? "PRAGMA synchronous=FULL"
+                                            : "PRAGMA synchronous=NORMAL";
+    if (sqlite3_exec(db->writer.handle, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return db_connection_failed(&db->writer, sql, error);
+    }
+    db->setting = durability;
+    return OK;
+}
+
+/* The file of the log as it is: a commit that writes nothing syncs nothing. */
+static void wal_sync(struct sqlite_db *db)
+{
+    sqlite3_file *wal = NULL;
+    int found = sqlite3_file_control(db->writer.handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+    assert(found == SQLITE_OK && wal != NULL && wal->pMethods != NULL);
+    if (wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
+        file_durability_lost("fsync", db->writer.path, errno);
+    }
+    db->unsynced = false;
+}
+
+static void committed(struct sqlite_db *db, enum durability durability)
+{
+    if (db->wrote) {
+        db->unsynced = durability == LATER; /* what was synced was the whole log */
+    }
+    if (durability == DURABLE && db->unsynced) {
+        wal_sync(db);
+    }
+}
+
 /* Runs the group in one transaction. Returns the job that broke it, or NULL. */
 static struct job *group_run(struct sqlite_db *db, struct job *group)
 {
     struct error error = {0};
-    err begun = db_connection_run(&db->writer, "BEGIN IMMEDIATE", &error);
+    enum durability durability = group_durability(group);
+    err begun = durability_set(db, durability, &error);
+    if (begun == OK) {
+        begun = db_connection_run(&db->writer, "BEGIN IMMEDIATE", &error);
+    }
     for (struct job *job = group; job != NULL; job = job->next) {
         job->result = OK;
     }
@@ -148,9 +210,13 @@ static struct job *group_run(struct sqlite_db *db, struct job *group)
             return job;
         }
     }
-    err committed = group_commit(db, &error);
-    if (committed != OK) {
-        group_fail(group, committed, &error);
+    db->wrote = false;
+    err result = group_commit(db, &error);
+    if (result == OK) {
+        committed(db, durability);
+    } else {
+        db->unsynced = true; /* it may have left frames */
+        group_fail(group, result, &error);
     }
     return NULL;
 }
@@ -190,6 +256,7 @@ static int wal_grew(void *context, sqlite3 *handle, const char *name, int pages)
     (void)name;
     struct sqlite_db *db = context;
     db->wal_pages = pages;
+    db->wrote = true;
     return SQLITE_OK;
 }
 
@@ -244,10 +311,10 @@ static void *writer_thread(void *argument)
     return NULL;
 }
 
-MUST_USE static err sqlite_transact(void *self, db_body body, void *context, struct error *error)
+MUST_USE static err transact_as(struct sqlite_db *db, enum durability durability, db_body body,
+                                void *context, struct error *error)
 {
-    struct sqlite_db *db = self;
-    struct job job = {.body = body, .context = context, .error = error};
+    struct job job = {.body = body, .context = context, .error = error, .durability = durability};
     (void)pthread_mutex_lock(&db->lock);
     if (db->waiting >= WAITING_MAX || db->closing) {
         (void)pthread_mutex_unlock(&db->lock);
@@ -269,6 +336,17 @@ MUST_USE static err sqlite_transact(void *self, db_body body, void *context, str
     (void)pthread_mutex_unlock(&db->lock);
     (void)pthread_cond_destroy(&job.answered);
     return job.result;
+}
+
+MUST_USE static err sqlite_transact(void *self, db_body body, void *context, struct error *error)
+{
+    return transact_as(self, DURABLE, body, context, error);
+}
+
+MUST_USE static err sqlite_transact_later(void *self, db_body body, void *context,
+                                          struct error *error)
+{
+    return transact_as(self, LATER, body, context, error);
 }
 
 /* ---- readers ---- */
@@ -387,6 +465,7 @@ static void sqlite_close(void *self)
 
 static const struct db_ops sqlite_ops = {
     .transact = sqlite_transact,
+    .transact_later = sqlite_transact_later,
     .read = sqlite_read,
     .backup = sqlite_backup,
     .close = sqlite_close,

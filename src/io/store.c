@@ -127,6 +127,11 @@ err store_list(const struct store *store, struct arena *arena, str prefix, str a
     return store->ops->list(store->self, arena, prefix, after, limit, out_list, error);
 }
 
+err store_sync(const struct store *store, struct error *error)
+{
+    return store->ops->sync == NULL ? OK : store->ops->sync(store->self, error);
+}
+
 str store_meta_value(const struct store_meta *meta, str name)
 {
     for (size_t i = 0; i < meta->count; i++) {

@@ -4,9 +4,11 @@
  * are refused with INVALID. All calls block; any thread may call. A store is a value: copy it
  * freely.
  *
- * OK from store_put means durable (file and directory fsynced, or PUT confirmed). UNKNOWN means
- * that it may have happened. NOT_FOUND is certain. A put replaces what is there: write every key
- * once where it matters (exactly-once I5). */
+ * OK from store_put means durable (file and directory fsynced, or PUT confirmed), but for a put
+ * that asked for STORE_LATER: it is there for every reader, and durable with the next store_sync
+ * that answers OK. Until then the machine may lose it, or parts of it, with its power. UNKNOWN
+ * means that it may have happened. NOT_FOUND is certain. A put replaces what is there: write every
+ * key once where it matters (exactly-once I5). */
 #ifndef LHBOX_IO_STORE_H
 #define LHBOX_IO_STORE_H
 
@@ -15,6 +17,9 @@
 #include "base/time.h"
 
 enum { STORE_KEY_MAX = 1024, STORE_META_MAX = 8, STORE_META_BYTES_MAX = 2048 };
+
+/* STORE_LATER is for what can be brought back from elsewhere; a store may be durable at once. */
+enum store_durability { STORE_DURABLE, STORE_LATER };
 
 /* One user metadata entry: name without the x-amz-meta- prefix. */
 struct store_meta_entry {
@@ -29,6 +34,7 @@ struct store_meta {
      * version, empty: only a key without one; CONFLICT otherwise, also for a put that arrives late
      * (S3: If-Match and If-None-Match). */
     str replaces;
+    enum store_durability durability; /* of a put alone */
 };
 
 struct store_object {
@@ -57,7 +63,8 @@ struct store_ops {
     err (*remove)(void *self, str key, struct error *error);
     err (*list)(void *self, struct arena *arena, str prefix, str after, size_t limit,
                 struct store_list *out_list, struct error *error);
-    void (*close)(void *self); /* NULL: nothing to do */
+    err (*sync)(void *self, struct error *error); /* NULL: every put is durable at once */
+    void (*close)(void *self);                    /* NULL: nothing to do */
 };
 
 struct store {
@@ -82,6 +89,9 @@ MUST_USE err store_remove(const struct store *store, str key, struct error *erro
 /* Up to `limit` keys that begin with `prefix` and stand after `after` in byte order. */
 MUST_USE err store_list(const struct store *store, struct arena *arena, str prefix, str after,
                         size_t limit, struct store_list *out_list, struct error *error);
+/* Makes every put durable that was answered before the call. In a directory this writes out the
+ * whole file system that holds it, once. */
+MUST_USE err store_sync(const struct store *store, struct error *error);
 /* The value of a metadata entry; data NULL when there is none. */
 str store_meta_value(const struct store_meta *meta, str name);
 bool store_key_valid(str key);

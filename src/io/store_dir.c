@@ -322,6 +322,7 @@ struct put {
     char temporary[TEMPORARY_ROOM];
     char temporary_sidecar[TEMPORARY_ROOM]; /* empty: the metadata fits into attributes */
     int parent;
+    enum store_durability durability;
 };
 
 /* No two writers of one machine share a temporary name, nor do two lives of one process id. */
@@ -331,6 +332,13 @@ static void temporary_name(char out[TEMPORARY_ROOM])
     seam_random(seam_system(), bits, sizeof(bits));
     (void)snprintf(out, TEMPORARY_ROOM, "%d-%016llx%016llx", getpid(), (unsigned long long)bits[0],
                    (unsigned long long)bits[1]);
+}
+
+static void put_sync(const struct put *put, int fd)
+{
+    if (put->durability == STORE_DURABLE) {
+        file_fd_sync(fd, put->key);
+    }
 }
 
 /* A temporary file with these bytes and attributes on the disk. *out_attributes: they could be
@@ -350,7 +358,7 @@ MUST_USE static err temporary_write(struct put *put, const char *name, const str
         (void)close(fd);
         return result;
     }
-    file_fd_sync(fd, put->key);
+    put_sync(put, fd);
     file_fd_close_written(fd, put->key);
     return OK;
 }
@@ -393,7 +401,7 @@ MUST_USE static err put_show(const struct put *put, struct error *error)
     CRASH_POINT(store_before_rename);
     TRY(put_rename(put, put->temporary, put->name, error));
     CRASH_POINT(store_after_rename);
-    file_fd_sync(put->parent, put->key);
+    put_sync(put, put->parent);
     return OK;
 }
 
@@ -444,7 +452,8 @@ static void put_clean(const struct put *put)
 MUST_USE static err dir_put(void *self, str key, const str *pieces, size_t piece_count,
                             const struct store_meta *meta, struct error *error)
 {
-    struct put put = {.dir = self, .key = key};
+    struct put put = {
+        .dir = self, .key = key, .durability = meta == NULL ? STORE_DURABLE : meta->durability};
     str parent = {0};
     TRY(key_split(key, &parent, put.name, error));
     TRY(parent_open(put.dir, parent, &put.parent, error));
@@ -567,6 +576,18 @@ MUST_USE static err dir_remove(void *self, str key, struct error *error)
     return result;
 }
 
+/* The temporary files are of the same file system, and so is all below the root but for what was
+ * mounted there. */
+MUST_USE static err dir_sync(void *self, struct error *error)
+{
+    struct store_dir *dir = self;
+    (void)error;
+    if (syncfs(dir->root) != 0) {
+        file_durability_lost("syncfs", dir->directory, errno);
+    }
+    return OK;
+}
+
 static void dir_close(void *self)
 {
     struct store_dir *dir = self;
@@ -582,6 +603,7 @@ static const struct store_ops dir_ops = {
     .head = dir_head,
     .remove = dir_remove,
     .list = store_dir_list,
+    .sync = dir_sync,
     .close = dir_close,
 };
 

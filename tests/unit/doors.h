@@ -119,6 +119,16 @@ static inline err door_transact(void *self, db_body body, void *context, struct 
     return door_untold(way, db_transact(&door->inner, body, context, error), error);
 }
 
+static inline err door_transact_later(void *self, db_body body, void *context, struct error *error)
+{
+    struct door_db *door = self;
+    enum door_way way = door_way(door->doors);
+    if (way == DOOR_STOP) {
+        return door_stopped(error);
+    }
+    return door_untold(way, db_transact_later(&door->inner, body, context, error), error);
+}
+
 static inline err door_read(void *self, db_body body, void *context, struct error *error)
 {
     struct door_db *door = self;
@@ -141,6 +151,7 @@ static inline void door_close_db(void *self)
 static inline struct db door_db_open(struct door_db *door)
 {
     static const struct db_ops ops = {.transact = door_transact,
+                                      .transact_later = door_transact_later,
                                       .read = door_read,
                                       .backup = door_backup,
                                       .close = door_close_db};
@@ -214,6 +225,16 @@ static inline err door_list(void *self, struct arena *arena, str prefix, str aft
     return OK;
 }
 
+static inline err door_sync_store(void *self, struct error *error)
+{
+    struct door_store *door = self;
+    enum door_way way = door_way(door->doors);
+    if (way == DOOR_STOP) {
+        return door_stopped(error);
+    }
+    return door_untold(way, store_sync(&door->inner, error), error);
+}
+
 static inline void door_close_store(void *self)
 {
     store_close(&((struct door_store *)self)->inner);
@@ -226,6 +247,7 @@ static inline struct store door_store_open(struct door_store *door)
                                          .head = door_head,
                                          .remove = door_remove,
                                          .list = door_list,
+                                         .sync = door_sync_store,
                                          .close = door_close_store};
     return (struct store){&ops, door, 1, false};
 }

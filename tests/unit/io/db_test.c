@@ -107,6 +107,12 @@ static err insert_key(struct fixture *f, i64 key, err then)
     return db_transact(&f->db, insert_body, &insert, NULL);
 }
 
+static err insert_later(struct fixture *f, i64 key, err then)
+{
+    struct insert insert = {.key = key, .then = then};
+    return db_transact_later(&f->db, insert_body, &insert, NULL);
+}
+
 static err count_body(struct db_tx *tx, void *context, struct error *error)
 {
     AUTO_ARENA struct arena *arena = arena_create((size_t)64 * KIB);
@@ -382,7 +388,9 @@ static void *write_and_read_back(void *argument)
         i64 before = count_rows(worker->fixture);
         /* Every third fails; in a shared commit it must not take the others along. */
         err then = i % 3 == 0 ? DENIED : OK;
-        worker->ok = worker->ok && insert_key(worker->fixture, worker->first + i, then) == then;
+        /* Every second is content with being durable later. */
+        err (*insert)(struct fixture *, i64, err) = i % 2 == 0 ? insert_later : insert_key;
+        worker->ok = worker->ok && insert(worker->fixture, worker->first + i, then) == then;
         i64 gained = count_rows(worker->fixture) - before;
         worker->ok = worker->ok && gained >= (then == OK ? 1 : 0);
     }
@@ -437,6 +445,12 @@ static void a_file_that_is_no_database_is_refused(void **state)
     assert_int_equal(error.code, ERROR_LEDGER_DOWN);
 }
 
+static err delete_all(struct db_tx *tx, void *context, struct error *error)
+{
+    (void)context;
+    return db_exec(tx, "DELETE FROM t", NULL, 0, NULL, error);
+}
+
 /* ---- a failing disk ---- */
 
 /* From here on the kernel answers this call with the error, in all threads of this process. */
@@ -484,6 +498,122 @@ static void a_failed_sync_of_a_commit_ends_the_process_with_74(void **state)
     assert_int_equal(in_child(f, write_without_sync), 74);
 }
 
+/* ---- what is durable later ---- */
+
+static void a_later_transaction_is_seen_at_once_and_undone_alone(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(insert_later(f, 1, OK), OK);
+    assert_int_equal(insert_later(f, 2, DENIED), DENIED);
+    assert_int_equal(insert_later(f, 1, OK), CONFLICT);
+    assert_int_equal(count_rows(f), 1);
+    assert_int_equal(db_sync(&f->db, NULL), OK);
+    assert_int_equal(insert_key(f, 3, OK), OK);
+    assert_int_equal(insert_later(f, 4, OK), OK);
+    assert_int_equal(count_rows(f), 3);
+}
+
+static void what_is_durable_later_outlives_its_process(void **state)
+{
+    struct fixture *f = *state;
+    db_close(&f->db);
+    pid_t child = fork();
+    if (child == 0) {
+        open_db(f);
+        for (i64 key = 0; key < 100; key++) {
+            if (insert_later(f, key, OK) != OK) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    open_db(f);
+    assert_int_equal(count_rows(f), 100);
+}
+
+/* From here on a sync ends the process with 74. */
+static void forbid_syncs(void)
+{
+    (void)close(STDERR_FILENO);
+    fail_system_call(SYS_fsync, EIO);
+    fail_system_call(SYS_fdatasync, EIO);
+}
+
+/* The log of the database is begun, and on the disk: its header is synced in any case. */
+static bool insert_some(struct fixture *f, i64 first, err (*insert)(struct fixture *, i64, err))
+{
+    for (i64 key = first; key < first + 10; key++) {
+        if (insert(f, key, OK) != OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int later_ones_alone(struct fixture *f)
+{
+    bool done = insert_some(f, 0, insert_key);
+    forbid_syncs();
+    return done && insert_some(f, 100, insert_later) && count_rows(f) == 20 ? 5 : 1;
+}
+
+static int later_ones_then_sync(struct fixture *f)
+{
+    bool done = insert_some(f, 0, insert_key) && insert_some(f, 100, insert_later);
+    forbid_syncs();
+    return done && db_sync(&f->db, NULL) == OK ? 1 : 2;
+}
+
+static int later_ones_then_a_write(struct fixture *f)
+{
+    bool done = insert_some(f, 0, insert_key) && insert_some(f, 100, insert_later);
+    forbid_syncs();
+    return done && insert_key(f, 200, OK) == OK ? 1 : 2;
+}
+
+static int later_ones_then_one_that_only_looks(struct fixture *f)
+{
+    bool done = insert_some(f, 0, insert_key) && insert_some(f, 100, insert_later);
+    i64 count = 0;
+    forbid_syncs();
+    return done && db_transact(&f->db, count_body, &count, NULL) == OK ? 1 : 2;
+}
+
+/* One sync is enough: neither a sync nor a durable transaction leaves anything for the next. */
+static int nothing_left_to_sync(struct fixture *f)
+{
+    i64 count = 0;
+    bool done = insert_some(f, 0, insert_later) && db_sync(&f->db, NULL) == OK &&
+                insert_some(f, 100, insert_later) && insert_key(f, 200, OK) == OK;
+    forbid_syncs();
+    return done && db_sync(&f->db, NULL) == OK &&
+                   db_transact(&f->db, count_body, &count, NULL) == OK && count == 21
+               ? 5
+               : 1;
+}
+
+static void later_transactions_sync_nothing(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(in_child(f, later_ones_alone), 5);
+    assert_int_equal(count_rows(f), 20);
+}
+
+static void a_sync_a_write_and_a_look_sync_what_was_to_be_durable_later(void **state)
+{
+    struct fixture *f = *state;
+    int (*const ways[])(struct fixture *) = {later_ones_then_sync, later_ones_then_a_write,
+                                             later_ones_then_one_that_only_looks};
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
+        assert_int_equal(in_child(f, ways[i]), 74);
+        assert_int_equal(db_transact(&f->db, delete_all, NULL, NULL), OK);
+    }
+    assert_int_equal(in_child(f, nothing_left_to_sync), 5);
+}
+
 static int write_without_room(struct fixture *f)
 {
     struct error error = {0};
@@ -519,6 +649,10 @@ int main(void)
         BOTH(a_result_larger_than_the_arena_is_a_limit),
         BOTH(statements_outnumber_the_cache),
         cmocka_unit_test(a_transaction_has_one_time_from_the_seam),
+        BOTH(a_later_transaction_is_seen_at_once_and_undone_alone),
+        FILE_ONLY(what_is_durable_later_outlives_its_process),
+        FILE_ONLY(later_transactions_sync_nothing),
+        FILE_ONLY(a_sync_a_write_and_a_look_sync_what_was_to_be_durable_later),
         {"memory: bodies_may_nest", bodies_may_nest_in_memory, set_up_memory, tear_down, NULL},
         FILE_ONLY(what_was_answered_is_there_after_a_reopen),
         FILE_ONLY(what_a_killed_process_was_answered_is_there),

@@ -502,6 +502,51 @@ static void a_failed_fsync_ends_the_process_with_74(void **state)
     assert_int_equal(in_child(f, SYS_fsync, EIO, put_and_go_on), 74);
 }
 
+/* ---- what is durable later ---- */
+
+static err put_later(struct fixture *f, str key)
+{
+    const struct store_meta meta = {.durability = STORE_LATER};
+    return store_put(&f->store, key, STR("body"), &meta, NULL);
+}
+
+static void what_is_durable_later_is_there_at_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(put_later(f, STR("d/x")), OK);
+    assert_body(f, "d/x", "body");
+    assert_list(f, "d/", "", 9, "d/x", false);
+    assert_int_equal(store_sync(&f->store, NULL), OK);
+    assert_body(f, "d/x", "body");
+}
+
+static int put_two_later(struct fixture *f)
+{
+    return put_later(f, STR("d/x")) == OK && put_later(f, STR("d/y")) == OK ? 0 : 1;
+}
+
+/* Its directory is durable from the first put on, whichever kind that was. */
+static void what_is_durable_later_is_not_synced(void **state)
+{
+    struct fixture *f = *state;
+    put(f, "d/before", "1");
+    assert_int_equal(in_child(f, SYS_fsync, EIO, put_two_later), 0);
+    assert_body(f, "d/y", "body");
+}
+
+static int sync_store(struct fixture *f)
+{
+    (void)close(STDERR_FILENO);
+    return store_sync(&f->store, NULL) == OK ? 1 : 2;
+}
+
+static void a_sync_writes_out_the_file_system_and_its_failure_ends_the_process(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(put_later(f, STR("d/x")), OK);
+    assert_int_equal(in_child(f, SYS_syncfs, EIO, sync_store), 74);
+}
+
 static int put_on_a_full_disk(struct fixture *f)
 {
     struct error error = {0};
@@ -593,6 +638,9 @@ int main(void)
         BOTH(an_object_larger_than_the_arena_is_a_limit),
         {"mem: a_full_memory_store_says_so", a_full_memory_store_says_so, set_up_mem, tear_down,
          NULL},
+        BOTH(what_is_durable_later_is_there_at_once),
+        DIR_ONLY(what_is_durable_later_is_not_synced),
+        DIR_ONLY(a_sync_writes_out_the_file_system_and_its_failure_ends_the_process),
         DIR_ONLY(links_are_not_followed),
         DIR_ONLY(names_of_the_store_itself_are_refused),
         DIR_ONLY(what_a_dead_process_left_is_cleaned_at_open),
