@@ -60,18 +60,28 @@ static bool parse_entry(buf *scratch, str entry, struct ledger_segment *segment)
            segment->offset + segment->bytes >= segment->offset;
 }
 
+static size_t count_entries(str rest)
+{
+    size_t count = 0;
+    str entry = {0};
+    while (count < ORPHAN_SEGMENTS_MAX && str_next(&rest, ';', &entry)) {
+        count++;
+    }
+    return count;
+}
+
 err orphan_parse_object(struct arena *arena, const struct store_object *object,
                         const struct uid *uid, struct ledger_segment **out_segments,
                         size_t *out_count, struct error *error)
 {
-    struct ledger_segment *segments = arena_array(arena, ORPHAN_SEGMENTS_MAX, sizeof(*segments));
+    str rest = store_meta_value(&object->meta, STR("batches"));
+    struct ledger_segment *segments = arena_array(arena, count_entries(rest), sizeof(*segments));
     /* It never grows: what cannot be decoded in it is no hash, and no lack of memory. */
     buf scratch = buf_create(arena, HASH_TEXT_MAX, HASH_TEXT_MAX);
     if (segments == NULL || !buf_ok(&scratch)) {
         return error_memory(error);
     }
     instant received_at = 0;
-    str rest = store_meta_value(&object->meta, STR("batches"));
     str received = store_meta_value(&object->meta, STR("received"));
     bool good = rest.size > 0 && received.data != NULL && time_parse(received, &received_at);
     size_t count = 0;
@@ -109,13 +119,13 @@ struct page {
     size_t segment_room;
 };
 
-static err page_open(struct arena *arena, struct page *page, struct error *error)
+static err page_open(struct arena *arena, size_t count, struct page *page, struct error *error)
 {
     *page = (struct page){
-        .objects = arena_array(arena, ORPHAN_PAGE, sizeof(*page->objects)),
-        .modified_at = arena_array(arena, ORPHAN_PAGE, sizeof(*page->modified_at)),
-        .again = arena_array(arena, ORPHAN_PAGE, sizeof(*page->again)),
-        .segment_room = ORPHAN_SEGMENTS_MAX,
+        .objects = arena_array(arena, count, sizeof(*page->objects)),
+        .modified_at = arena_array(arena, count, sizeof(*page->modified_at)),
+        .again = arena_array(arena, count, sizeof(*page->again)),
+        .segment_room = count,
     };
     page->segments = arena_array(arena, page->segment_room, sizeof(*page->segments));
     return page->objects != NULL && page->modified_at != NULL && page->again != NULL &&
@@ -233,10 +243,10 @@ static err next_page(const struct roll_env *env, struct arena *arena, str sink_i
     if (prefix.data == NULL) {
         return error_memory(error);
     }
-    TRY(page_open(arena, page, error));
     TRY(store_list(&env->warehouse->files, arena, prefix, after, ORPHAN_PAGE, &list, error));
+    TRY(page_open(arena, list.count, page, error));
     str last = {NULL, 0};
-    for (size_t i = 0; i < list.count && i < ORPHAN_PAGE; i++) {
+    for (size_t i = 0; i < list.count; i++) {
         str key = list.objects[i].key;
         struct uid uid;
         last = after_folder(arena, key, prefix);
