@@ -81,8 +81,9 @@ struct ledger_accept {
     bool adopted; /* refused, and a row refers to its object all the same; else its uid is void */
 };
 
-/* One transaction for a group of one sink; each item gets its own outcome. Counters of the sink and
- * the month's usage move with it. Results are in the arena. */
+/* One transaction for a group of one sink, whose items share one object and its uid; each gets its
+ * own outcome. Counters of the sink and the month's usage move with it. Results are in the arena.
+ */
 MUST_USE err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
                            struct ledger_backlog backlog, struct ledger_accept *items, size_t count,
                            struct error *error);

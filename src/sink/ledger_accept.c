@@ -1,5 +1,6 @@
 #include "sink/ledger_sql.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 /* The inserting transaction of step 1.6. Everything that decides is read inside it. */
@@ -21,6 +22,7 @@ struct accepting_sink {
     i64 next_seq;
     instant last_ingest_ts;
     enum error_code refusal; /* of the whole group */
+    bool has_quarantine;
     instant now;
     i64 batches;
     i64 rows;
@@ -82,6 +84,24 @@ static err check_node(struct db_tx *tx, const struct acceptance *acceptance,
     return OK;
 }
 
+/* What almost never is there, looked up once for the group: the uid's void row, and ids of the sink
+ * in quarantine. The items of a group have one uid. */
+static err check_group(struct db_tx *tx, const struct acceptance *acceptance,
+                       struct accepting_sink *sink, struct error *error)
+{
+    struct db_rows rows = {0};
+    str uid = id_uid_str(&acceptance->items[0].uid);
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT EXISTS (SELECT 1 FROM void_uid WHERE uid = ?1), "
+                   "EXISTS (SELECT 1 FROM quarantine WHERE sink = ?2)",
+                   DB_T(uid), DB_T(acceptance->sink_id)));
+    if (db_number(&rows, 0, 0) != 0 && sink->refusal == ERROR_NONE) {
+        sink->refusal = ERROR_UNAVAILABLE;
+    }
+    sink->has_quarantine = db_number(&rows, 0, 1) != 0;
+    return OK;
+}
+
 static err check_item(struct db_tx *tx, const struct acceptance *acceptance,
                       const struct accepting_sink *sink, struct ledger_accept *item,
                       struct error *error)
@@ -94,14 +114,14 @@ static err check_item(struct db_tx *tx, const struct acceptance *acceptance,
         item->refusal = ERROR_UNAVAILABLE;
         return OK;
     }
+    if (!sink->has_quarantine) {
+        return OK;
+    }
     struct db_rows rows = {0};
     TRY(sql_select(tx, acceptance->arena, &rows, error,
-                   "SELECT (SELECT count(*) FROM void_uid WHERE uid = ?1), "
-                   "(SELECT count(*) FROM quarantine WHERE sink = ?2 AND batch_id = ?3)",
-                   DB_T(id_uid_str(&item->uid)), DB_T(acceptance->sink_id), DB_T(item->batch_id)));
+                   "SELECT count(*) FROM quarantine WHERE sink = ?1 AND batch_id = ?2",
+                   DB_T(acceptance->sink_id), DB_T(item->batch_id)));
     if (db_number(&rows, 0, 0) != 0) {
-        item->refusal = ERROR_UNAVAILABLE;
-    } else if (db_number(&rows, 0, 1) != 0) {
         item->refusal = ERROR_BATCH_QUARANTINED;
     }
     return OK;
@@ -154,27 +174,36 @@ static void count_item(struct accepting_sink *sink, const struct ledger_accept *
     sink->last_at = num_max_i64(sink->last_at, item->received_at);
 }
 
+/* *out_inserted false: the id has a row already, and nothing was changed. */
 static err insert_item(struct db_tx *tx, const struct acceptance *acceptance,
-                       struct accepting_sink *sink, struct ledger_accept *item, struct error *error)
+                       struct accepting_sink *sink, struct ledger_accept *item, bool *out_inserted,
+                       struct error *error)
 {
     bool has_object = item->object_key.size > 0;
     instant ingest_ts = num_max_i64(item->received_at, sink->last_ingest_ts);
-    item->state = has_object ? BATCH_PENDING : BATCH_REJECTED;
-    TRY(db_run(
-        tx, error,
+    enum batch_state state = has_object ? BATCH_PENDING : BATCH_REJECTED;
+    i64 changes = 0;
+    TRY(sql_change(
+        tx, error, &changes,
         "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
         "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
         "misses, retried, rows_committed, rows_rejected, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, "
-        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, 0, 0, 0, 0, ?16)",
+        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, 0, 0, 0, 0, ?16) "
+        "ON CONFLICT (sink, batch_id) DO NOTHING",
         DB_T(acceptance->sink_id), DB_T(item->batch_id), DB_T(id_uid_str(&item->uid)),
         sql_text(item->object_key), DB_N(item->offset), DB_N(item->bytes), DB_N(item->rows),
         DB_N(item->refused), sql_bytes(item->sha256.bytes, sizeof(item->sha256.bytes)),
         sql_bytes(item->body_hash, sizeof(item->body_hash)), DB_N(sink->next_seq),
-        DB_N(item->received_at), DB_N(ingest_ts), sql_text(item->answer), DB_N(item->state),
+        DB_N(item->received_at), DB_N(ingest_ts), sql_text(item->answer), DB_N(state),
         has_object ? DB_NIL : DB_N(sink->now)));
+    *out_inserted = changes == 1;
+    if (!*out_inserted) {
+        return OK;
+    }
+    item->state = state;
+    item->outcome = ACCEPT_NEW;
     sink->next_seq++;
     sink->last_ingest_ts = ingest_ts;
-    item->outcome = ACCEPT_NEW;
     count_item(sink, item);
     return OK;
 }
@@ -201,6 +230,12 @@ static err count_refused(struct db_tx *tx, str sink_id, str reasons, struct erro
     return OK;
 }
 
+static bool backlog_full(const struct acceptance *acceptance, const struct accepting_sink *sink)
+{
+    return sink->waiting_batches >= acceptance->backlog.batches_max ||
+           sink->waiting_bytes >= acceptance->backlog.bytes_max;
+}
+
 static err accept_item(struct db_tx *tx, const struct acceptance *acceptance,
                        struct accepting_sink *sink, struct ledger_accept *item, struct error *error)
 {
@@ -209,20 +244,22 @@ static err accept_item(struct db_tx *tx, const struct acceptance *acceptance,
         item->outcome = ACCEPT_REFUSED;
         return OK;
     }
+    bool full = backlog_full(acceptance, sink);
+    bool inserted = false;
+    if (!full) {
+        TRY(insert_item(tx, acceptance, sink, item, &inserted, error));
+    }
+    if (inserted) {
+        return item->refused_reasons.size > 2
+                   ? count_refused(tx, acceptance->sink_id, item->refused_reasons, error)
+                   : OK;
+    }
     bool found = false;
     TRY(judge_conflict(tx, acceptance, sink, item, &found, error));
-    if (found) {
-        return OK;
-    }
-    if (sink->waiting_batches >= acceptance->backlog.batches_max ||
-        sink->waiting_bytes >= acceptance->backlog.bytes_max) {
+    assert(found || full);
+    if (!found) {
         item->outcome = ACCEPT_REFUSED;
         item->refusal = ERROR_SINK_BACKLOG_FULL;
-        return OK;
-    }
-    TRY(insert_item(tx, acceptance, sink, item, error));
-    if (item->refused_reasons.size > 2) {
-        TRY(count_refused(tx, acceptance->sink_id, item->refused_reasons, error));
     }
     return OK;
 }
@@ -291,6 +328,7 @@ static err accept_body(struct db_tx *tx, void *context, struct error *error)
     struct accepting_sink sink = {0};
     TRY(load_sink(tx, acceptance, &sink, error));
     TRY(check_node(tx, acceptance, &sink, error));
+    TRY(check_group(tx, acceptance, &sink, error));
     for (size_t i = 0; i < acceptance->count; i++) {
         TRY(accept_item(tx, acceptance, &sink, &acceptance->items[i], error));
     }
@@ -313,6 +351,7 @@ err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sin
                                     .backlog = backlog,
                                     .items = items,
                                     .count = count};
+    assert(count > 0);
     return db_transact(db, accept_body, &acceptance, error);
 }
 
