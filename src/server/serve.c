@@ -107,6 +107,7 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     };
     options.workers = (i32)config_number(config, CONFIG_INTAKE_WORKERS);
     options.queue_max = (i32)config_number(config, CONFIG_INTAKE_QUEUE_MAX);
+    options.index_bytes_max = config_number(config, CONFIG_INTAKE_INDEX_BYTES);
     options.waits_max = (i32)config_number(config, CONFIG_INTAKE_WAITS_MAX);
     options.dry_run_rows_max = config_number(config, CONFIG_INTAKE_DRY_RUN_ROWS_MAX);
     options.failures_per_minute_max = (i32)config_number(config, CONFIG_INTAKE_FAILURES_PER_MINUTE);

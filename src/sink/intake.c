@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/queue.h"
 #include "sink/batch.h"
+#include "sink/intake_index.h"
 #include "sink/intake_lease.h"
 #include "sink/intake_quota.h"
 #include "sink/intake_request.h"
@@ -17,8 +18,9 @@ struct intake {
     struct intake_lease *lease;
     struct intake_waits *waits;
     struct intake_quota *quota;
+    struct intake_index *index;
     struct intake_groups groups;
-    struct queue *queue; /* completed sends */
+    struct queue *queue; /* completed sends that workers take up */
     pthread_t workers[WORKERS_MAX];
     atomic_int refusal; /* enum error_code */
     atomic_bool closing;
@@ -29,6 +31,7 @@ struct intake_options intake_options_default(void)
     return (struct intake_options){.limits = intake_limits_default(),
                                    .workers = 8,
                                    .queue_max = 4096,
+                                   .index_bytes_max = (i64)64 * MIB,
                                    .waits_max = 10000,
                                    .dry_run_rows_max = 1000,
                                    .backlog = LEDGER_BACKLOG_DEFAULT,
@@ -160,7 +163,7 @@ void intake_send_complete(struct intake_send *send)
         intake_send_refuse(send, &error);
     } else if (send->body.rows == 0 && send->mode == INTAKE_ACCEPT) {
         answer_empty(send);
-    } else if (!queue_push(intake->queue, send)) {
+    } else if (!intake_request_meet(&intake->groups, send)) {
         intake_send_refuse_code(send,
                                 atomic_load(&intake->closing) ? ERROR_DRAINING : ERROR_OVERLOADED);
     }
@@ -214,6 +217,7 @@ MUST_USE static err parts_open(struct arena *arena, struct intake *intake, struc
     TRY(intake_lease_open(arena, &intake->options, &intake->lease, error));
     TRY(intake_quota_open(arena, &intake->options, &intake->quota, error));
     TRY(intake_sinks_open(arena, &intake->options, &intake->sinks, error));
+    TRY(intake_index_open(arena, &intake->options, &intake->index, error));
     return intake_waits_open(arena, &intake->options, &intake->waits, error);
 }
 
@@ -228,6 +232,9 @@ err intake_open(struct arena *arena, const struct intake_options *options,
     intake->options = *options;
     err result = parts_open(arena, intake, error);
     if (result != OK) {
+        if (intake->index != NULL) {
+            intake_index_close(intake->index);
+        }
         if (intake->sinks != NULL) {
             intake_sinks_close(intake->sinks);
         }
@@ -244,8 +251,10 @@ err intake_open(struct arena *arena, const struct intake_options *options,
         .waits = intake->waits,
         .quota = intake->quota,
         .lease = intake->lease,
+        .index = intake->index,
+        .queue = queue_create((size_t)options->queue_max),
     };
-    intake->queue = queue_create((size_t)options->queue_max);
+    intake->queue = intake->groups.queue;
     for (i32 i = 0; i < options->workers; i++) {
         int made = pthread_create(&intake->workers[i], NULL, worker_thread, intake);
         assert(made == 0);
@@ -264,6 +273,7 @@ void intake_close(struct intake *intake)
     }
     queue_destroy(intake->queue);
     intake_waits_close(intake->waits);
+    intake_index_close(intake->index);
     intake_lease_close(intake->lease);
     intake_sinks_close(intake->sinks);
     intake_quota_close(intake->quota);

@@ -2,8 +2,9 @@
  *
  *   head       intake_authenticate, intake_begin       http thread, never blocks
  *   body       intake_send_body, per piece             http thread
- *   complete   intake_send_complete                    hands the send to a worker
- *   known id?  one read of the ledger                  worker
+ *   complete   intake_send_complete                    http thread, never blocks
+ *   known id?  a glance at the ids in memory           http thread
+ *              one read of the ledger, if it may be    worker
  *   group      what waits for a sink while a PUT of it is in flight becomes ONE object
  *   PUT        rejects files, then the object          worker, durable
  *   ledger     one transaction for the group           worker
@@ -30,6 +31,7 @@ struct intake_options {
     struct intake_limits limits;
     i32 workers;          /* 8 */
     i32 queue_max;        /* sends on their way; 4,096 */
+    i64 index_bytes_max;  /* of the set of known ids; 0: each id is read in the ledger; 64 MiB */
     i32 waits_max;        /* sends parked for their commit; 10,000 */
     i64 dry_run_rows_max; /* 1,000 */
     struct ledger_backlog backlog;

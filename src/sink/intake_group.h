@@ -18,11 +18,15 @@ enum {
 
 #define INTAKE_GROUP_ARENA_MAX ((size_t)64 * MIB)
 
+struct intake_index;
 struct intake_lease;
 struct intake_quota;
+struct queue;
 struct intake_groups {
     const struct intake_options *options;
     struct intake_waits *waits;
+    struct intake_index *index; /* with the queue: what the http threads need */
+    struct queue *queue;        /* of sends that workers take up */
     struct intake_quota *quota; /* NULL: none */
     struct intake_lease *lease; /* looked at when a batch is refused for now; NULL: none */
 };

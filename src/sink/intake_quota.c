@@ -81,18 +81,46 @@ static void bucket_look(const struct intake_quota *quota, struct bucket *bucket)
     bucket->took_us = bucket->measured_us - began_us;
 }
 
-static struct bucket *bucket_of(struct intake_quota *quota, const struct warehouse *warehouse)
+/* NULL: not measured yet. */
+static struct bucket *bucket_find(struct intake_quota *quota, const struct warehouse *warehouse)
 {
     for (size_t i = 0; i < quota->count; i++) {
         if (quota->buckets[i].warehouse == warehouse) {
             return &quota->buckets[i];
         }
     }
+    return NULL;
+}
+
+static struct bucket *bucket_of(struct intake_quota *quota, const struct warehouse *warehouse)
+{
+    struct bucket *known = bucket_find(quota, warehouse);
+    if (known != NULL) {
+        return known;
+    }
     assert(quota->count < WAREHOUSES_MAX);
     struct bucket *bucket = &quota->buckets[quota->count++];
     bucket->warehouse = warehouse;
     bucket_look(quota, bucket);
     return bucket;
+}
+
+bool intake_quota_try(struct intake_quota *quota, const struct warehouse *warehouse, i64 bytes)
+{
+    i64 most = quota != NULL ? quota->options->bucket_bytes_max : 0;
+    if (most == 0 || warehouse == NULL) {
+        return true;
+    }
+    if (pthread_mutex_trylock(&quota->lock) != 0) {
+        return false; /* somebody measures */
+    }
+    struct bucket *bucket = bucket_find(quota, warehouse);
+    bool room = bucket != NULL && bucket->used + bytes <= most;
+    if (room) {
+        bucket->used += bytes;
+    }
+    (void)pthread_mutex_unlock(&quota->lock);
+    return room;
 }
 
 bool intake_quota_take(struct intake_quota *quota, const struct warehouse *warehouse, i64 bytes)

@@ -13,6 +13,8 @@ struct intake_quota;
 MUST_USE err intake_quota_open(struct arena *arena, const struct intake_options *options,
                                struct intake_quota **out_quota, struct error *error);
 void intake_quota_close(struct intake_quota *quota);
+/* True when the bucket surely has room, which then is taken. Does not block. NULL: no quota. */
+bool intake_quota_try(struct intake_quota *quota, const struct warehouse *warehouse, i64 bytes);
 /* False when the bucket has no room for so many bytes more. */
 bool intake_quota_take(struct intake_quota *quota, const struct warehouse *warehouse, i64 bytes);
 

@@ -3,33 +3,41 @@
 #include "base/assert.h"
 #include "base/machine.h"
 #include "base/planted.h"
+#include "base/queue.h"
 #include "sink/intake_dry.h"
+#include "sink/intake_index.h"
 #include "sink/intake_line.h"
 #include "sink/intake_quota.h"
 
-/* An intake request (step 1), as a machine. It comes from an http thread with its body complete,
- * checked and hashed; alone it goes up to its sink's line, and from there on as one of a group.
+/* An intake request (step 1), as a machine. Its body is complete, checked and hashed; alone it goes
+ * up to its sink's line, and from there on as one of a group. It begins on the http thread: glance,
+ * and from there the line where nothing can block it. A worker goes on with what is to be looked
+ * up, and with a line that nobody drives.
  *
- *     try        (a dry run) ───────────────────────────────────────────► done
- *      ▲
+ *    glance ───────────────┐
+ *      │  maybe known      │ surely new
+ *      ▼                   ▼
  *     look ──► quota ──► line ──► take ──────────────────────► store ──► record
- *      │         │        │        │ ▲ │                        ▲ │        │
- *      │         │        │        │ │ └─ some waited for ──► again        │
- *      │         │        │        │ │    an id in flight       │ │        │
- *      ▼         ▼        ▼        ▼ │                          ▼ ▼        ▼
- *     done      done     done    done└───────────────────────── leave ◄────┘
+ *      │  │      │        │        │ ▲ │                        ▲ │        │
+ *      │  │      │        │        │ │ └─ some waited for ──► again        │
+ *      │  │      │        │        │ │    an id in flight       │ │        │
+ *      ▼  │      ▼        ▼        ▼ │                          ▼ ▼        ▼
+ *     done│     done     done    done└───────────────────────── leave ◄────┘
  *     known,    no room  another nothing                        │ │ │
  *     answered           drives  waits      ▲                   │ │ └──► refuse ──► take
- *                                           │                   │ └────► clean ─┐
- *                                           └── all were known  └──────► answer ◄ ──► take
+ *         ▼                                 │                   │ └────► clean ─┐
+ *     try ──► done  (a dry run)             └── all were known  └──────► answer ◄ ──► take
  *
  * state    work                                 what holds on entering it
- * look     intake_group_known: one read of the  the body is complete; nothing is stored of it
+ * glance   intake_index_claim, and whether the  the body is complete; nothing is stored of it
+ *          bucket surely has room: no waiting
+ * look     intake_group_known: one read of the  the same; on a worker from here on
  *          ledger
  * try      intake_dry_run                       a dry run; it never stores anything
  * quota    intake_quota_take                    the ledger did not know the id
- * line     joins the line of its sink           the bucket has room
- * take     intake_line_take: what waits         this thread drives the sink, and no group of its
+ * line     joins the line of its sink           the bucket has room; no batch of the ledger has the
+ *                                               id, or only since a moment: then record tells (I2)
+ * take     intake_line_take: what waits         this worker drives the sink, and no group of its
  *          becomes a group                      own is in flight: each one it took is answered
  * again    intake_group_look_again: another     a group in flight, perhaps empty, and sends whose
  *          read of the ledger                   id was in flight before
@@ -43,13 +51,14 @@
  *                                               outcome was looked up, and nothing may go (A4)
  * refuse   intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is
  *                                               deleted: it is the collector's
- * done     the worker's turn is over            the send was answered, waits for its commit
+ * done     the thread's turn is over            the send was answered, waits for its commit
  *                                               (intake_wait), or is in the line of a driven sink
  *
  * Object first, row second, answer third: no edge leads around store or record to a 2xx but the
  * ledger's word that the id is known. */
 
 enum state {
+    AT_GLANCE,
     AT_LOOK,
     AT_TRY,
     AT_QUOTA,
@@ -66,12 +75,13 @@ enum state {
     AT_DONE,
 };
 
-static const char *const STATES[] = {"look",   "try",    "quota",  "line",  "take",
-                                     "again",  "store",  "record", "leave", "clean",
-                                     "answer", "refuse", "done"};
+static const char *const STATES[] = {"glance", "look",   "try",    "quota",  "line",
+                                     "take",   "again",  "store",  "record", "leave",
+                                     "clean",  "answer", "refuse", "done"};
 
 #define TO(name) MACHINE_TO(AT_##name)
 static const u32 EDGES[] = {
+    [AT_GLANCE] = TO(LOOK) | TO(LINE),
     [AT_LOOK] = TO(TRY) | TO(QUOTA) | TO(DONE),
     [AT_TRY] = TO(DONE),
     [AT_QUOTA] = TO(LINE) | TO(DONE),
@@ -122,15 +132,23 @@ static enum state quota(struct turn *turn)
     return AT_DONE;
 }
 
+/* With the sink's lock. */
+static bool wants_driver(const struct intake_sink *sink, const struct warehouse *warehouse)
+{
+    return sink->puts < (warehouse != NULL ? warehouse->files.puts_in_flight_max : 1);
+}
+
 static enum state join_line(struct turn *turn)
 {
     struct intake_sink *sink = turn->sink;
-    i32 puts_max = turn->warehouse != NULL ? turn->warehouse->files.puts_in_flight_max : 1;
+    bool drive = turn->send->entry == INTAKE_ENTRY_DRIVE; /* and is counted already */
     (void)pthread_mutex_lock(&sink->lock);
     intake_line_append(sink, turn->send);
     turn->send = NULL;
-    bool drive = sink->puts < puts_max;
-    sink->puts += drive ? 1 : 0;
+    if (!drive && wants_driver(sink, turn->warehouse)) {
+        sink->puts++;
+        drive = true;
+    }
     (void)pthread_mutex_unlock(&sink->lock);
     return drive ? AT_TAKE : AT_DONE;
 }
@@ -172,6 +190,8 @@ static enum state step(struct turn *turn, enum state state)
 {
     struct intake_group *group = &turn->group;
     switch (state) {
+    case AT_GLANCE: /* the http thread's: intake_request_meet */
+        break;
     case AT_LOOK:
         return look(turn);
     case AT_TRY:
@@ -205,7 +225,7 @@ static enum state step(struct turn *turn, enum state state)
     case AT_DONE:
         break;
     }
-    assert(state < AT_DONE);
+    assert(state > AT_GLANCE && state < AT_DONE);
     return AT_DONE;
 }
 
@@ -213,8 +233,48 @@ void intake_request_run(const struct intake_groups *groups, struct intake_send *
 {
     struct turn turn = {
         .groups = groups, .send = send, .sink = send->sink, .warehouse = send->warehouse};
-    enum state state = AT_LOOK;
+    enum state state = send->entry == INTAKE_ENTRY_DRIVE ? AT_LINE : AT_LOOK;
     while (state != AT_DONE) {
         state = machine_take(&MACHINE, state, step(&turn, state));
     }
+}
+
+/* ---- on the http thread ---- */
+
+static enum state glance(const struct intake_groups *groups, struct intake_send *send)
+{
+    if (send->mode == INTAKE_DRY_RUN) {
+        return AT_LOOK;
+    }
+    bool is_new = send->id_made ||
+                  intake_index_claim(groups->index, send->sink->hash, send->batch_id);
+    i64 bytes = (i64)intake_body_stored(&send->body).size;
+    return is_new && intake_quota_try(groups->quota, send->warehouse, bytes) ? AT_LINE : AT_LOOK;
+}
+
+/* The worker that is to drive is called under the lock: whoever joins after it relies on that. */
+static bool join_from_outside(const struct intake_groups *groups, struct intake_send *send)
+{
+    struct intake_sink *sink = send->sink;
+    bool taken = true;
+    (void)pthread_mutex_lock(&sink->lock);
+    bool drive = wants_driver(sink, send->warehouse);
+    if (drive) {
+        send->entry = INTAKE_ENTRY_DRIVE;
+        taken = queue_push(groups->queue, send);
+        sink->puts += taken ? 1 : 0;
+    } else {
+        intake_line_append(sink, send);
+    }
+    (void)pthread_mutex_unlock(&sink->lock);
+    if (!drive || !taken) {
+        (void)machine_take(&MACHINE, AT_LINE, AT_DONE);
+    }
+    return taken;
+}
+
+bool intake_request_meet(const struct intake_groups *groups, struct intake_send *send)
+{
+    enum state state = machine_take(&MACHINE, AT_GLANCE, glance(groups, send));
+    return state == AT_LINE ? join_from_outside(groups, send) : queue_push(groups->queue, send);
 }

@@ -12,6 +12,7 @@
 
 struct intake_sink {
     str id;
+    u64 hash; /* intake_index_sink */
     /* under the directory's lock */
     struct sha256 key_hash;
     enum sink_state state;
@@ -26,8 +27,16 @@ struct intake_sink {
     _Atomic u64 commits; /* how often batches of it became final */
 };
 
+/* Where a worker takes a send up. */
+enum intake_entry {
+    INTAKE_ENTRY_LOOK,  /* its id may be known */
+    INTAKE_ENTRY_DRIVE, /* it joins the line, whose driver this worker is from here on */
+};
+
 struct intake_send {
     struct arena *arena;
+    bool arena_lent; /* it goes with the caller's request, not with the send */
+    enum intake_entry entry;
     struct intake *intake;
     struct intake_sink *sink;
     const struct warehouse *warehouse;

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "base/map.h"
+#include "sink/intake_index.h"
 
 enum {
     PAGE = 500,
@@ -47,6 +48,7 @@ MUST_USE static err sink_put(struct intake_sinks *sinks, const struct ledger_sin
             return error_memory(error);
         }
         sink->id = id;
+        sink->hash = intake_index_sink(id);
         int made = pthread_mutex_init(&sink->lock, NULL);
         assert(made == 0);
         *place = (u64)(uintptr_t)sink;

@@ -124,6 +124,14 @@ MUST_USE err ledger_list_batches(const struct db *db, struct arena *arena, str s
                                  bool held_only, i64 after_seq, size_t limit,
                                  struct ledger_batch **out_batches, size_t *out_count,
                                  struct error *error);
+/* The ids after `after` (both parts empty: from the start), in the order of sink and id. */
+struct ledger_id {
+    str sink_id;
+    str batch_id;
+};
+MUST_USE err ledger_list_ids(const struct db *db, struct arena *arena,
+                             const struct ledger_id *after, size_t limit,
+                             struct ledger_id **out_ids, size_t *out_count, struct error *error);
 /* Counts a duplicate that was answered without a transaction of its own. */
 MUST_USE err ledger_count_duplicate(const struct db *db, str sink_id, struct error *error);
 

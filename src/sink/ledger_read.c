@@ -75,6 +75,45 @@ err ledger_list_batches(const struct db *db, struct arena *arena, str sink_id, i
     return OK;
 }
 
+struct ids_query {
+    struct arena *arena;
+    const struct ledger_id *after;
+    size_t limit;
+    struct ledger_id *ids;
+    size_t count;
+};
+
+static err list_ids_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct ids_query *query = context;
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, query->arena, &rows, error,
+                   "SELECT sink, batch_id FROM batch WHERE (sink, batch_id) > (?1, ?2) "
+                   "ORDER BY sink, batch_id LIMIT ?3",
+                   sql_text(query->after->sink_id), sql_text(query->after->batch_id),
+                   DB_N(query->limit)));
+    query->ids = arena_array(query->arena, rows.row_count, sizeof(*query->ids));
+    if (query->ids == NULL) {
+        return error_memory(error);
+    }
+    for (size_t row = 0; row < rows.row_count; row++) {
+        query->ids[row] = (struct ledger_id){db_text(&rows, row, 0), db_text(&rows, row, 1)};
+    }
+    query->count = rows.row_count;
+    return OK;
+}
+
+err ledger_list_ids(const struct db *db, struct arena *arena, const struct ledger_id *after,
+                    size_t limit, struct ledger_id **out_ids, size_t *out_count,
+                    struct error *error)
+{
+    struct ids_query query = {.arena = arena, .after = after, .limit = limit};
+    TRY(db_read(db, list_ids_body, &query, error));
+    *out_ids = query.ids;
+    *out_count = query.count;
+    return OK;
+}
+
 struct waiting_query {
     str sink_id;
     i64 upto_seq;

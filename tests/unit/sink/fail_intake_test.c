@@ -183,7 +183,7 @@ static err act_group(void *world, struct error *error)
     (void)world;
     (void)error;
     doors.meddle = others_come;
-    doors.meddle_at = 2; /* the first is the look into the ledger */
+    doors.meddle_at = index_bytes_max > 0 ? 1 : 2; /* after the look into the ledger */
     begin(0);
     end(0);
     if (!others_came) {
@@ -212,20 +212,26 @@ static const struct door_scene SCENES[] = {
     SCENE("group", open_group, act_group, settle_group),
 };
 
+/* With the known ids in memory, and with a look into the ledger for each send. */
+static void play(enum door_fault fault)
+{
+    for (size_t i = 0; i < 2 * ARRAY_COUNT(SCENES); i++) {
+        index_bytes_max = i % 2 == 0 ? (i64)MIB : 0;
+        assert_true(door_every(&SCENES[i / 2], fault) > 0);
+    }
+    index_bytes_max = (i64)MIB;
+}
+
 static void a_call_that_fails_costs_another_send(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_COUNT(SCENES); i++) {
-        assert_true(door_every(&SCENES[i], DOOR_FAILS) > 0);
-    }
+    play(DOOR_FAILS);
 }
 
 static void an_answer_that_is_lost_costs_another_send(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_COUNT(SCENES); i++) {
-        assert_true(door_every(&SCENES[i], DOOR_LOSES) > 0);
-    }
+    play(DOOR_LOSES);
 }
 
 /* ---- the worker's memory ---- */
@@ -251,6 +257,7 @@ static void an_allocation_that_fails_costs_another_send(void **state)
 {
     (void)state;
     bool met = true;
+    index_bytes_max = 0; /* the first call is the worker's */
     for (starve_at = 1; met; starve_at++) {
         void *world = open_lone();
         doors_arm(&doors, DOOR_SOUND, 0);
@@ -267,6 +274,7 @@ static void an_allocation_that_fails_costs_another_send(void **state)
         close_world(world);
     }
     assert_true(starve_at > 5);
+    index_bytes_max = (i64)MIB;
 }
 
 /* ---- opening ---- */

@@ -105,6 +105,7 @@ struct lossy {
     atomic_int loss; /* of the next transaction */
     atomic_bool down;
     atomic_int refused; /* transactions, as it was down */
+    atomic_int reads;
 };
 
 static inline err lossy_transact(void *self, db_body body, void *context, struct error *error)
@@ -126,7 +127,9 @@ static inline err lossy_transact(void *self, db_body body, void *context, struct
 
 static inline err lossy_read(void *self, db_body body, void *context, struct error *error)
 {
-    return db_read(&((struct lossy *)self)->inner, body, context, error);
+    struct lossy *lossy = self;
+    atomic_fetch_add(&lossy->reads, 1);
+    return db_read(&lossy->inner, body, context, error);
 }
 
 static inline err lossy_backup(void *self, str path, struct error *error)

@@ -147,6 +147,9 @@ static inline void turns_await(int count)
     (void)pthread_mutex_unlock(&turn_lock);
 }
 
+/* 0: each send is looked up in the ledger. */
+static i64 index_bytes_max = (i64)MIB;
+
 static inline struct intake_options fixture_options(i64 bucket_bytes_max)
 {
     struct intake_options options = intake_options_default();
@@ -154,6 +157,7 @@ static inline struct intake_options fixture_options(i64 bucket_bytes_max)
     options.seam = &f.seam;
     options.warehouses = f.warehouses;
     options.bucket_bytes_max = bucket_bytes_max;
+    options.index_bytes_max = index_bytes_max;
     options.accepted = accepted;
     options.accepted_context = &f.told;
     options.lease_lost = lease_lost;

@@ -520,6 +520,40 @@ static void waits_end_with_the_present_state_when_the_server_stops(void **state)
     forget(&answer);
 }
 
+static void a_new_id_is_taken_without_a_look_into_the_ledger(void **state)
+{
+    (void)state;
+    int before = atomic_load(&f.lossy.reads);
+    assert_accepted("a", "[{\"x\":1}]");
+    assert_accepted("b", "[{\"x\":1}]");
+    assert_int_equal(atomic_load(&f.lossy.reads), before);
+    assert_refused("a", "[{\"x\":2}]", ERROR_IDEMPOTENCY_KEY_REUSED);
+    assert_int_equal(atomic_load(&f.lossy.reads), before + 1);
+}
+
+/* An id that looks new and is not: the transaction tells. */
+static void an_id_that_another_intake_took_is_found_by_the_transaction(void **state)
+{
+    (void)state;
+    struct answer answer;
+    struct intake *first = f.intake;
+    open_intake(0);
+    struct intake *second = f.intake;
+    f.intake = first;
+    assert_accepted("a", "[{\"x\":1}]");
+    assert_accepted("b", "[{\"x\":1}]");
+    f.intake = second;
+    start_id(&answer, "a", "[{\"x\":1}]");
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    assert_has(&answer, "\"duplicate\":true");
+    forget(&answer);
+    assert_refused("b", "[{\"x\":2}]", ERROR_IDEMPOTENCY_KEY_REUSED);
+    intake_close(second);
+    f.intake = first;
+    assert_int_equal(count_files(""), 2);
+}
+
 static void every_edge_was_taken(void **state)
 {
     (void)state;
@@ -554,6 +588,8 @@ int main(void)
         TEST(a_send_that_waits_is_answered_when_its_batch_is_committed),
         TEST(a_wait_that_is_over_is_answered_202),
         TEST(waits_end_with_the_present_state_when_the_server_stops),
+        TEST(a_new_id_is_taken_without_a_look_into_the_ledger),
+        TEST(an_id_that_another_intake_took_is_found_by_the_transaction),
         cmocka_unit_test(every_edge_was_taken),
     };
     machine_watch(watch);
