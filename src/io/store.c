@@ -85,6 +85,34 @@ err store_put_pieces(const struct store *store, str key, const str *pieces, size
     return store->ops->put(store->self, key, pieces, piece_count, meta, error);
 }
 
+err store_group_put(const struct store *store, struct store_group *group, str key,
+                    const str *pieces, size_t piece_count, const struct store_meta *meta,
+                    struct error *error)
+{
+    bool ours = group->ops == NULL || group->ops == store->ops->group;
+    if (store->ops->group_put == NULL || !ours) {
+        return store_put_pieces(store, key, pieces, piece_count, meta, error);
+    }
+    if (!store_key_valid(key)) {
+        return key_refused(key, error);
+    }
+    TRY(meta_check(meta, error));
+    group->ops = store->ops->group;
+    return store->ops->group_put(store->self, group, key, pieces, piece_count, meta, error);
+}
+
+err store_group_end(struct store_group *group, struct error *error)
+{
+    return group->ops == NULL ? OK : group->ops->end(group, error);
+}
+
+void store_group_drop(struct store_group *group)
+{
+    if (group->ops != NULL) {
+        group->ops->drop(group);
+    }
+}
+
 err store_get(const struct store *store, struct arena *arena, str key,
               struct store_object *out_object, struct error *error)
 {

@@ -16,7 +16,12 @@
 #include "base/error.h"
 #include "base/time.h"
 
-enum { STORE_KEY_MAX = 1024, STORE_META_MAX = 8, STORE_META_BYTES_MAX = 2048 };
+enum {
+    STORE_KEY_MAX = 1024,
+    STORE_META_MAX = 8,
+    STORE_META_BYTES_MAX = 2048,
+    STORE_GROUP_MAX = 64
+};
 
 /* STORE_LATER is for what can be brought back from elsewhere; a store may be durable at once. */
 enum store_durability { STORE_DURABLE, STORE_LATER };
@@ -52,10 +57,27 @@ struct store_list {
     bool more; /* list again after the last key */
 };
 
+/* Puts that become durable together, in several stores of one kind: what each waits for, all wait
+ * for once. One thread. At most STORE_GROUP_MAX wait: one more ends the group first. */
+struct store_group;
+struct store_group_ops {
+    err (*end)(struct store_group *group, struct error *error); /* leaves it empty */
+    void (*drop)(struct store_group *group);
+};
+struct store_group {
+    struct arena *arena;               /* lives as long */
+    const struct store_group_ops *ops; /* of the kind of store whose puts wait; NULL: none do */
+    void *held;
+    size_t count;
+};
+
 struct store_ops {
     /* The body is the pieces, one after the other. meta may be NULL. */
     err (*put)(void *self, str key, const str *pieces, size_t piece_count,
                const struct store_meta *meta, struct error *error);
+    const struct store_group_ops *group; /* NULL, with what follows: it has no groups */
+    err (*group_put)(void *self, struct store_group *group, str key, const str *pieces,
+                     size_t piece_count, const struct store_meta *meta, struct error *error);
     err (*get)(void *self, struct arena *arena, str key, struct store_object *out_object,
                struct error *error);
     err (*head)(void *self, struct arena *arena, str key, struct store_object *out_object,
@@ -79,6 +101,15 @@ MUST_USE err store_put(const struct store *store, str key, str body, const struc
 MUST_USE err store_put_pieces(const struct store *store, str key, const str *pieces,
                               size_t piece_count, const struct store_meta *meta,
                               struct error *error);
+/* Into the group, by stores that have them; by others at once. Until store_group_end says OK the
+ * object is not counted on: nobody sees it yet, or only a whole one. */
+MUST_USE err store_group_put(const struct store *store, struct store_group *group, str key,
+                             const str *pieces, size_t piece_count, const struct store_meta *meta,
+                             struct error *error);
+/* OK: all are there and durable. Else some may be. The group is empty either way. */
+MUST_USE err store_group_end(struct store_group *group, struct error *error);
+/* What waits was never there. */
+void store_group_drop(struct store_group *group);
 /* Body and metadata in the arena. LIMIT when it does not fit. IO when it was read short. */
 MUST_USE err store_get(const struct store *store, struct arena *arena, str key,
                        struct store_object *out_object, struct error *error);

@@ -1,6 +1,7 @@
-/* store_dir: what the two halves of the directory store share; private to io.
+/* store_dir: what the parts of the directory store share; private to io.
  *
- * store_dir.c reads and writes single objects, store_list.c walks the directories. Any thread. */
+ * store_dir.c opens and reads, store_put.c writes, store_list.c walks the directories. Any thread.
+ */
 #ifndef LHBOX_IO_STORE_DIR_H
 #define LHBOX_IO_STORE_DIR_H
 
@@ -8,8 +9,18 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
-enum { STORE_DIR_DURABLE_SLOTS = 4096 };
+/* Set last, so that its presence says that all attributes are there. */
+#define STORE_DIR_TYPE "user.mime_type"
+
+enum {
+    STORE_DIR_DURABLE_SLOTS = 4096,
+    STORE_DIR_NAME_ROOM = 256,
+    STORE_DIR_TEMPORARY_ROOM = 64,
+    STORE_DIR_SIDECAR_MAX = 4096,
+    STORE_DIR_VERSION_ROOM = 64,
+};
 
 struct store_dir {
     str directory; /* for messages */
@@ -26,6 +37,22 @@ struct store_dir {
 /* Opens a name beneath the root without following any link; empty: the root itself. -1 and errno.
  */
 int store_dir_open(struct store_dir *dir, str name, int flags);
+/* `a/b/c` to `a/b` (empty: the root) and `c`, which gets a NUL. */
+MUST_USE err store_dir_split(str key, str *out_parent, char out_name[STORE_DIR_NAME_ROOM],
+                             struct error *error);
+/* `.<name>.meta`; false where that is longer than a file system takes. */
+MUST_USE bool store_dir_sidecar(const char *name, char out[STORE_DIR_NAME_ROOM]);
+/* What an open that failed for this reason means. */
+MUST_USE err store_dir_refused(int reason, str key, struct error *error);
+/* A name that no other writer of the machine has, nor another life of this process id. */
+void store_dir_temporary(char out[STORE_DIR_TEMPORARY_ROOM]);
+str store_dir_version(const struct stat *status, char out[STORE_DIR_VERSION_ROOM]);
+MUST_USE err store_dir_put(void *self, str key, const str *pieces, size_t piece_count,
+                           const struct store_meta *meta, struct error *error);
+extern const struct store_group_ops store_dir_group;
+MUST_USE err store_dir_group_put(void *self, struct store_group *group, str key, const str *pieces,
+                                 size_t piece_count, const struct store_meta *meta,
+                                 struct error *error);
 err store_dir_list(void *self, struct arena *arena, str prefix, str after, size_t limit,
                    struct store_list *out_list, struct error *error);
 

@@ -173,7 +173,7 @@ static err take_lease_body(struct db_tx *tx, void *context, struct error *error)
 err ledger_take_lease(const struct db *db, str sink_id, str holder, struct error *error)
 {
     struct sink_lease lease = {.sink_id = sink_id, .holder = holder};
-    return db_transact(db, take_lease_body, &lease, error);
+    return db_transact_later(db, take_lease_body, &lease, error);
 }
 
 static err release_lease_body(struct db_tx *tx, void *context, struct error *error)
@@ -188,7 +188,7 @@ static err release_lease_body(struct db_tx *tx, void *context, struct error *err
 err ledger_release_lease(const struct db *db, str sink_id, str holder, struct error *error)
 {
     struct sink_lease lease = {.sink_id = sink_id, .holder = holder};
-    return db_transact(db, release_lease_body, &lease, error);
+    return db_transact_later(db, release_lease_body, &lease, error);
 }
 
 /* ---- rows to structs ---- */

@@ -10,7 +10,8 @@
  *                         void ◄─────────────── voiding ──────────────────────┘
  *                                   end_void
  *
- * open:      plan row durable; its object perhaps; no request was ever sent.
+ * open:      plan row and its object perhaps durable; no request was ever sent. A plan that is lost
+ *            with the machine here leaves its batches pending, and an object that no chain names.
  * attempted: plan row and object are durable; at most one try can land.
  * voiding:   no new try may start; an old one may still land. The batches stay planned.
  * committed: the property read (n, id). Final.
@@ -187,7 +188,7 @@ err ledger_make_plan(const struct db *db, struct arena *arena, str sink_id, str 
         .batches_max = num_min_i64(batches_max, PLAN_BATCHES_MAX),
         .trigger = trigger,
     };
-    TRY(db_transact(db, make_plan_body, &planning, error));
+    TRY(db_transact_later(db, make_plan_body, &planning, error));
     *out_plan = planning.plan;
     return OK;
 }
@@ -242,7 +243,7 @@ static err begin_try_body(struct db_tx *tx, void *context, struct error *error)
 err ledger_begin_try(const struct db *db, str plan_id, i64 *out_tries, struct error *error)
 {
     struct begun_try begun = {.plan_id = plan_id};
-    TRY(db_transact(db, begin_try_body, &begun, error));
+    TRY(db_transact_later(db, begin_try_body, &begun, error));
     if (begun.ended) {
         return ledger_lost(error, "the plan has ended, or is about to");
     }
@@ -286,7 +287,7 @@ static err end_try_body(struct db_tx *tx, void *context, struct error *error)
 
 err ledger_end_try(const struct db *db, str plan_id, struct error *error)
 {
-    return db_transact(db, end_try_body, &plan_id, error);
+    return db_transact_later(db, end_try_body, &plan_id, error);
 }
 
 struct marking {

@@ -269,7 +269,7 @@ err ledger_ask_roll(const struct db *db, str sink_id, instant *out_asked_at, i64
                     struct error *error)
 {
     struct roll_request request = {.sink_id = sink_id};
-    TRY(db_transact(db, ask_roll_body, &request, error));
+    TRY(db_transact_later(db, ask_roll_body, &request, error));
     *out_asked_at = request.asked_at;
     *out_upto_seq = request.upto_seq;
     return OK;

@@ -37,13 +37,14 @@
  * fence     roll_fence (roll_void.c)              the plan is voiding: no new try can start
  * void      roll_void (roll_void.c)               the plan is open or attempted, its settings old
  * store     the plan object                       the plan is open, made for today's settings
- * commit    roll_commit_plan (roll_commit.c)      open or attempted; its object is durable (P3)
+ * commit    roll_commit_plan (roll_commit.c)      open or attempted; its object waits in the group,
+ *                                                 whose end comes before attempted (I7, P3)
  * nothing, ended, disabled, later                 the tick is over
  *
  * Each way back to look changed a durable state, or saw that another roller did; LOOKS_MAX bounds
  * them all the same. */
 
-enum { LOOKS_MAX = 64, LEASE_RENEW_SECONDS = 10 };
+enum { LOOKS_MAX = 64, LEASE_RENEW_SECONDS = 10, GROUP_KIB_MAX = 512 };
 
 enum state {
     AT_LOOK,
@@ -163,8 +164,8 @@ static err write_plan_object(struct roll *roll, const struct roll_plan *plan, st
         return error_memory(error);
     }
     const struct store_meta meta = {.content_type = STR_INIT("application/json")};
-    TRY(store_put(&roll->env->warehouse->files, key, bytes, &meta, error));
-    CRASH_POINT(plan_object_durable);
+    TRY(store_group_put(&roll->env->warehouse->files, roll->group, key, &bytes, 1, &meta, error));
+    CRASH_POINT(plan_object_written);
     return OK;
 }
 
@@ -254,6 +255,7 @@ static err look(struct turn *turn, enum state *out_next, struct error *error)
         *out_next = AT_LATER;
         return OK;
     }
+    store_group_drop(roll->group);
     arena_reset_to(roll->arena, turn->mark);
     TRY(roll_read_sink(roll, turn->sink_id, error));
     TRY(roll_keep_lease(roll, error));
@@ -402,9 +404,12 @@ err roll_sink(const struct roll_env *env, str sink_id, str trigger, enum roll_en
 {
     assert(env->warehouse != NULL);
     struct arena *arena AUTO_ARENA = arena_create((size_t)ROLL_ARENA_MIB_MAX * MIB);
+    struct arena *held AUTO_ARENA = arena_create((size_t)GROUP_KIB_MAX * KIB);
+    struct store_group group = {.arena = held};
     struct roll roll = {
         .env = env,
         .arena = arena,
+        .group = &group,
         .trigger = trigger,
         .batches_max = PLAN_BATCHES_MAX,
         .began_at = seam_monotonic_us(env->seam),
@@ -419,6 +424,7 @@ err roll_sink(const struct roll_env *env, str sink_id, str trigger, enum roll_en
     roll.lease_taken = roll.began_at;
     enum state end = AT_LATER;
     err result = leased == OK ? roll_under_lease(&roll, sink_id, &end, &told) : leased;
+    store_group_drop(&group);
     if (result != OK) {
         note_error(env, sink_id, &told);
     }

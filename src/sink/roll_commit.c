@@ -197,6 +197,7 @@ static err end_rejected(struct committing *committing, enum roll_step *out_step,
     if (committing->plan->row.state != PLAN_OPEN) {
         return roll_void(roll, committing->plan, "all_rejected", NULL, 0, out_step, error);
     }
+    TRY(store_group_end(roll->group, error)); /* the plan object, which the verdict's stands by */
     TRY(roll_void_rejected(roll, committing->plan, &committing->result.counts, error));
     *out_step = STEP_ENDED;
     return OK;

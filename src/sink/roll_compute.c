@@ -112,6 +112,7 @@ static err make_result(struct roll *roll, const struct roll_plan *plan,
     for (size_t i = 0; i < writer->file_count; i++) {
         result.file_paths[i] = writer->files[i].path;
     }
+    result.append.group = roll->group;
     result.append.files = writer->files;
     result.append.file_count = writer->file_count;
     TRY(plan_print_counts(roll->arena, counts, &result.counts_json, error));

@@ -185,9 +185,9 @@ err roll_writer_end(struct roll_writer *writer, const struct partition_value *va
     writer->parquet = NULL;
     TRY(keep_stats(writer->roll->arena, &file.stats, error));
     TRY(name_file(writer, values, &file.path, error));
-    TRY(location_put(&writer->roll->env->warehouse->locations, writer->scratch, file.path,
-                     writer->pieces, writer->piece_count, error));
-    CRASH_POINT(data_file_durable);
+    TRY(location_group_put(&writer->roll->env->warehouse->locations, writer->scratch, file.path,
+                           writer->roll->group, writer->pieces, writer->piece_count, error));
+    CRASH_POINT(data_file_written);
     writer->files[writer->file_count++] = file;
     return OK;
 }

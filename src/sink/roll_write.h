@@ -1,8 +1,8 @@
 /* roll_write: row groups to data files in the table's folder. Private to sink/roll*.c.
  *
  * One file at a time: rows come as columns, leave as a finished file with its statistics. A file
- * is put whole, durable before the next begins. Memory is bounded by one file's bytes and one row
- * group. */
+ * is put whole, and waits in the roll's group to be durable with the others. Memory is bounded by
+ * one file's bytes and one row group. */
 #ifndef LHBOX_SINK_ROLL_WRITE_H
 #define LHBOX_SINK_ROLL_WRITE_H
 
@@ -39,7 +39,8 @@ bool roll_writer_wants(const struct roll_writer *writer, const struct column *co
 /* One row group; the first begins a file. */
 MUST_USE err roll_writer_rows(struct roll_writer *writer, const struct column *columns,
                               struct error *error);
-/* The file is durable. `values`: its partition, one per field of the spec. Without rows: nothing.
+/* The file is written, and durable when the roll's group ends. `values`: its partition, one per
+ * field of the spec. Without rows: nothing.
  */
 MUST_USE err roll_writer_end(struct roll_writer *writer, const struct partition_value *values,
                              struct error *error);

@@ -79,6 +79,13 @@ static str uuid_of(const struct pointing *pointing, const json_t *document)
  */
 static err find_location(struct pointing *pointing, struct error *error)
 {
+    AUTO_METADATA struct metadata *cached = metadata_cache_find(
+        &pointing->local->shared->cache, pointing->pointer.metadata_location);
+    if (cached != NULL) {
+        str known = metadata_file_normal(pointing->arena, metadata_location(cached));
+        pointing->location = str_copy(pointing->arena, known);
+        return pointing->location.data != NULL ? OK : error_memory(error);
+    }
     json_auto_t *document = NULL;
     struct error told = {0};
     err read = read_document(pointing, pointing->pointer.metadata_location, &document, &told);

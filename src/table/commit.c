@@ -16,6 +16,7 @@ struct commit_try {
     const struct location_set *locations;
     const struct metadata *metadata;
     struct append *append;
+    struct store_group *group;
     i32 format_version;
     bool has_parent;
     i64 parent_id;
@@ -124,7 +125,8 @@ MUST_USE static err commit_write_manifest(struct commit_try *commit, struct erro
     TRY(manifest_write(commit->arena, commit->metadata, &commit->schema, &commit->spec,
                        append->snapshot_id, append->files, append->file_count, path, &bytes,
                        &manifest, error));
-    TRY(location_put(commit->locations, commit->arena, path, &bytes, 1, error));
+    TRY(location_group_put(commit->locations, commit->arena, path, commit->group, &bytes, 1,
+                           error));
     append->manifest = manifest;
     append->manifest_written = true;
     CRASH_POINT(commit_manifest_written);
@@ -228,7 +230,8 @@ MUST_USE static err commit_write_list(struct commit_try *commit, struct error *e
     TRY(manifest_list_write(commit->arena, commit->format_version, append->snapshot_id,
                             commit->has_parent, commit->parent_id, commit->sequence_number,
                             commit->first_row_id, &commit->list, &bytes, error));
-    TRY(location_put(commit->locations, commit->arena, commit->list_path, &bytes, 1, error));
+    TRY(location_group_put(commit->locations, commit->arena, commit->list_path, commit->group,
+                           &bytes, 1, error));
     CRASH_POINT(commit_list_written);
     return OK;
 }
@@ -342,18 +345,35 @@ MUST_USE static err commit_make_request(const struct commit_try *commit, json_t 
     return OK;
 }
 
+MUST_USE static err commit_write(struct commit_try *commit, struct error *error)
+{
+    TRY(commit_write_manifest(commit, error));
+    TRY(commit_make_list(commit, error));
+    return commit_write_list(commit, error);
+}
+
 err commit_append(struct arena *arena, const struct location_set *locations,
                   const struct table *base, const struct seam *seam, struct append *append,
                   json_t **out_request, struct error *error)
 {
     assert(append->snapshot_id > 0);
     assert(append->try_number < INT32_MAX);
+    struct store_group own = {.arena = arena};
     struct commit_try commit = {
-        .arena = arena, .locations = locations, .metadata = base->metadata, .append = append};
+        .arena = arena,
+        .locations = locations,
+        .metadata = base->metadata,
+        .append = append,
+        .group = append->group != NULL ? append->group : &own,
+    };
     append->try_number++;
     TRY(commit_open(&commit, seam, error));
-    TRY(commit_write_manifest(&commit, error));
-    TRY(commit_make_list(&commit, error));
-    TRY(commit_write_list(&commit, error));
+    err result = commit_write(&commit, error);
+    if (result != OK) {
+        store_group_drop(commit.group);
+        return result;
+    }
+    TRY(store_group_end(commit.group, error));
+    CRASH_POINT(commit_files_durable);
     return commit_make_request(&commit, out_request, error);
 }

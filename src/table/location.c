@@ -67,6 +67,19 @@ err location_put(const struct location_set *set, struct arena *arena, str uri, c
     return store_put_pieces(&store, key, pieces, piece_count, NULL, error);
 }
 
+err location_group_put(const struct location_set *set, struct arena *arena, str uri,
+                       struct store_group *group, const str *pieces, size_t piece_count,
+                       struct error *error)
+{
+    struct store store = {0};
+    str key = {NULL, 0};
+    if (group == NULL) {
+        return location_put(set, arena, uri, pieces, piece_count, error);
+    }
+    TRY(location_find(set, arena, uri, &store, &key, error));
+    return store_group_put(&store, group, key, pieces, piece_count, NULL, error);
+}
+
 err location_get(const struct location_set *set, struct arena *arena, str uri, str *out_bytes,
                  struct error *error)
 {

@@ -24,6 +24,10 @@ MUST_USE err location_find(const struct location_set *set, struct arena *arena, 
                            struct store *out_store, str *out_key, struct error *error);
 MUST_USE err location_put(const struct location_set *set, struct arena *arena, str uri,
                           const str *pieces, size_t piece_count, struct error *error);
+/* As store_group_put; a group of NULL: at once. */
+MUST_USE err location_group_put(const struct location_set *set, struct arena *arena, str uri,
+                                struct store_group *group, const str *pieces, size_t piece_count,
+                                struct error *error);
 MUST_USE err location_get(const struct location_set *set, struct arena *arena, str uri,
                           str *out_bytes, struct error *error);
 MUST_USE err location_remove(const struct location_set *set, struct arena *arena, str uri,

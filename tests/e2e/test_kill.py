@@ -16,7 +16,8 @@ from server import LHBOX, Server
 KILLS = int(os.environ.get("LHBOX_KILLS", "50" if ALL else "8"))
 SENDERS = int(os.environ.get("LHBOX_SENDERS", "32" if ALL else "8"))
 ON_THE_WAY = ("intake_after_put", "intake_after_ledger", "db_after_commit", "store_before_rename", "store_after_rename", "plan_made",
-              "plan_object_durable", "try_begun", "data_file_durable", "commit_manifest_written", "commit_list_written",
+              "plan_object_written", "try_begun", "data_file_written", "commit_manifest_written", "commit_list_written",
+              "commit_files_durable",
               "plan_attempted", "catalog_before_swap", "catalog_after_swap", "catalog_after_hint", "commit_sent", "commit_landed",
               "plan_finished", "object_deleted", "objects_deleted")
 

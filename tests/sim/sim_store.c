@@ -142,6 +142,44 @@ static err sim_put(void *self, str key, const str *pieces, size_t piece_count,
     return sim_failed(fault, error);
 }
 
+/* ---- groups: what waits dies with the process ---- */
+
+static void sim_group_drop(struct store_group *group)
+{
+    group->count = 0;
+}
+
+static err sim_group_end(struct store_group *group, struct error *error)
+{
+    struct late_put **held = group->held;
+    err result = OK;
+    for (size_t i = 0; i < group->count && result == OK; i++) {
+        result = sim_put(NULL, held[i]->key, &held[i]->body, 1, &held[i]->meta, error);
+    }
+    sim_group_drop(group);
+    return result;
+}
+
+static const struct store_group_ops GROUP = {.end = sim_group_end, .drop = sim_group_drop};
+
+static err sim_group_put(void *self, struct store_group *group, str key, const str *pieces,
+                         size_t piece_count, const struct store_meta *meta, struct error *error)
+{
+    (void)self;
+    if (group->held == NULL) {
+        group->held = arena_array(group->arena, STORE_GROUP_MAX, sizeof(struct late_put *));
+    }
+    if (group->count == STORE_GROUP_MAX) {
+        TRY(sim_group_end(group, error));
+    }
+    struct late_put **held = group->held;
+    assert(held != NULL);
+    struct arena_mark mark = arena_mark(sim->scratch);
+    held[group->count++] = late_of(key, joined(sim->scratch, pieces, piece_count), meta);
+    arena_reset_to(sim->scratch, mark);
+    return OK;
+}
+
 static str sink_of(str prefix)
 {
     str rest = str_slice(prefix, sizeof("_sink/") - 1, prefix.size);
@@ -250,6 +288,8 @@ static err sim_list(void *self, struct arena *arena, str prefix, str after, size
 
 static const struct store_ops OPS = {
     .put = sim_put,
+    .group = &GROUP,
+    .group_put = sim_group_put,
     .get = sim_get,
     .head = sim_head,
     .remove = sim_remove,
