@@ -646,6 +646,15 @@ def test_dictionaries_are_used_where_they_pay(tmp_path: Path) -> None:
     assert len(case.rows) > 65536
 
 
+def test_what_the_codec_saves_next_to_nothing_of_is_stored_as_it_is(tmp_path: Path) -> None:
+    case = Case("pages", tmp_path / "pages.parquet")
+    codecs = {leaf.field["name"]: chunk[3][4] for chunk, leaf in zip(case.footer[4][0][1], case.leaves)}
+    assert codecs["many_16"] == codecs["few_15"] == 0  # any 32 bits, and which of few
+    assert codecs["many_20"] == codecs["many_4"] == 6
+    for chunk, leaf in zip(case.footer[4][0][1], case.leaves):
+        assert chunk[3][4] == 6 or chunk[3][6] == chunk[3][7], leaf.field["name"]
+
+
 def test_dictionaries_past_their_limit_are_given_up(tmp_path: Path) -> None:
     case = Case("pages_small", tmp_path / "pages.parquet")
     by_type = {leaf.field["type"]: 11 in chunk[3] for chunk, leaf in zip(case.footer[4][0][1], case.leaves)

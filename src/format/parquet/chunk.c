@@ -35,8 +35,7 @@ struct chunk {
     struct compressor *compressor;
     struct levels levels;
     struct values values;
-    struct dictionary dictionary;
-    bool has_dictionary;
+    struct choice choice;
     u32 *stamps; /* per entry: the last page that has it, from 1 */
     u32 *selection;
     struct bounds bounds;
@@ -57,15 +56,48 @@ static bool slot_has_value(const struct chunk *chunk, i64 slot)
            chunk->levels.definition[slot] == chunk->leaf->definition_max;
 }
 
-static i64 value_bits(const struct chunk *chunk, i64 value)
+static i64 values_bits(const struct chunk *chunk, i64 from, i64 to)
 {
-    if (chunk->has_dictionary) {
-        return chunk->dictionary.width;
+    if (chunk->choice.has_dictionary) {
+        return (to - from) * chunk->choice.dictionary.width;
     }
     if (chunk->values.physical == LEAF_BOOLEAN) {
-        return 1;
+        return to - from;
     }
-    return 8 * values_plain_bytes(&chunk->values, value, value + 1);
+    return 8 * values_plain_bytes(&chunk->values, from, to);
+}
+
+static i64 slots_count_values(const struct chunk *chunk, i64 from, i64 to)
+{
+    if (chunk->levels.definition == NULL) {
+        return to - from;
+    }
+    i64 count = 0;
+    for (i64 slot = from; slot < to; slot++) {
+        count += chunk->levels.definition[slot] == chunk->leaf->definition_max;
+    }
+    return count;
+}
+
+/* As many rows as a page may have, when their bytes fit and each is one slot. False: look closer.
+ */
+static bool page_next_whole(const struct chunk *chunk, struct page *page, i64 *out_rows)
+{
+    if (chunk->levels.repetition != NULL) {
+        return false;
+    }
+    const struct parquet_options *options = &chunk->writer->options;
+    i64 left = chunk->levels.count - page->slot_from;
+    i64 rows = num_min_i64(left, options->page_rows_max);
+    i64 to = page->value_from + slots_count_values(chunk, page->slot_from, page->slot_from + rows);
+    assert(to <= chunk->values.count);
+    if (values_bits(chunk, page->value_from, to) > options->page_bytes_max * 8) {
+        return false;
+    }
+    page->slot_to = page->slot_from + rows;
+    page->value_to = to;
+    *out_rows = rows;
+    return true;
 }
 
 /* The page behind `page`, which ends where a row does. Returns its rows. */
@@ -79,6 +111,9 @@ static i64 page_next(const struct chunk *chunk, struct page *page)
     i64 value = page->value_to;
     page->slot_from = slot;
     page->value_from = value;
+    if (page_next_whole(chunk, page, &rows)) {
+        return rows;
+    }
     for (; slot < chunk->levels.count; slot++) {
         if (slot_starts_row(chunk, slot)) {
             if (rows == rows_max || (rows > 0 && bits >= bits_max)) {
@@ -87,7 +122,7 @@ static i64 page_next(const struct chunk *chunk, struct page *page)
             rows++;
         }
         if (slot_has_value(chunk, slot)) {
-            bits += value_bits(chunk, value);
+            bits += values_bits(chunk, value, value + 1);
             value++;
         }
     }
@@ -123,8 +158,8 @@ static void page_put_body(const struct chunk *chunk, const struct page *page, bu
                chunk->leaf->repetition_max);
     levels_put(body, levels->definition, page->slot_from, page->slot_to,
                chunk->leaf->definition_max);
-    if (chunk->has_dictionary) {
-        dictionary_put_indices(body, &chunk->dictionary, page->value_from, page->value_to);
+    if (chunk->choice.has_dictionary) {
+        dictionary_put_indices(body, &chunk->choice.dictionary, page->value_from, page->value_to);
     } else {
         values_put_plain(body, &chunk->values, page->value_from, page->value_to);
     }
@@ -144,7 +179,7 @@ static void header_put_data(struct thrift *thrift, const struct chunk *chunk, i6
 {
     thrift_struct(thrift, 5);
     thrift_i32(thrift, 1, (i32)slots);
-    thrift_i32(thrift, 2, chunk->has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN);
+    thrift_i32(thrift, 2, chunk->choice.has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN);
     thrift_i32(thrift, 3, ENCODING_RLE);
     thrift_i32(thrift, 4, ENCODING_RLE);
     thrift_end(thrift);
@@ -153,7 +188,7 @@ static void header_put_data(struct thrift *thrift, const struct chunk *chunk, i6
 static void header_put_dictionary(struct thrift *thrift, const struct chunk *chunk)
 {
     thrift_struct(thrift, 7);
-    thrift_i32(thrift, 1, (i32)chunk->dictionary.count);
+    thrift_i32(thrift, 1, (i32)chunk->choice.dictionary.count);
     thrift_i32(thrift, 2, ENCODING_PLAIN);
     thrift_end(thrift);
 }
@@ -171,7 +206,7 @@ MUST_USE static err page_pack(struct chunk *chunk, str *out_packed)
                          STR_ARG(chunk->leaf->field->name));
     }
     str packed = buf_str(&scratch->body);
-    if (chunk->compressor->codec != COMPRESS_NONE) {
+    if (chunk->choice.compressed) {
         buf_truncate(&scratch->packed, 0);
         TRY(compress_append(chunk->compressor, &scratch->packed, packed, chunk->error));
         packed = buf_str(&scratch->packed);
@@ -200,7 +235,7 @@ MUST_USE static err page_write_dictionary(struct chunk *chunk)
 {
     struct scratch *scratch = &chunk->writer->scratch;
     buf_truncate(&scratch->body, 0);
-    dictionary_put_entries(&scratch->body, &chunk->values, &chunk->dictionary);
+    buf_append(&scratch->body, chunk->choice.dictionary.entries);
     str packed = {0};
     TRY(page_pack(chunk, &packed));
     buf_truncate(&scratch->header, 0);
@@ -246,10 +281,10 @@ static i64 page_select(struct chunk *chunk, const struct page *page, u32 stamp)
 {
     i64 count = 0;
     for (i64 i = page->value_from; i < page->value_to; i++) {
-        u32 entry = chunk->dictionary.indices[i];
+        u32 entry = chunk->choice.dictionary.indices[i];
         if (chunk->stamps[entry] != stamp) {
             chunk->stamps[entry] = stamp;
-            chunk->selection[count++] = chunk->dictionary.first[entry];
+            chunk->selection[count++] = chunk->choice.dictionary.first[entry];
         }
     }
     return count;
@@ -259,7 +294,7 @@ MUST_USE static err page_keep_bounds(struct chunk *chunk, struct page *page)
 {
     struct bounds bounds = {0};
     chunk->meta->page_count++;
-    if (chunk->has_dictionary) {
+    if (chunk->choice.has_dictionary) {
         i64 count = page_select(chunk, page, (u32)chunk->meta->page_count);
         bounds = bounds_of(chunk->leaf, &chunk->values, chunk->selection, 0, count);
     } else {
@@ -309,9 +344,10 @@ MUST_USE static err chunk_bloom(struct chunk *chunk)
     }
     buf *out = &chunk->writer->blooms;
     i64 start = (i64)out->size;
-    if (chunk->has_dictionary) {
-        bloom_put(out, &chunk->values, chunk->dictionary.first, chunk->dictionary.count,
-                  chunk->options->bloom_fpp, chunk->writer->options.bloom_bytes_max);
+    if (chunk->choice.has_dictionary) {
+        bloom_put(out, &chunk->values, chunk->choice.dictionary.first,
+                  chunk->choice.dictionary.count, chunk->options->bloom_fpp,
+                  chunk->writer->options.bloom_bytes_max);
     } else {
         bloom_put(out, &chunk->values, NULL, chunk->values.count, chunk->options->bloom_fpp,
                   chunk->writer->options.bloom_bytes_max);
@@ -418,13 +454,17 @@ MUST_USE static err chunk_prepare(struct chunk *chunk, const struct column *colu
     struct scratch *scratch = &chunk->writer->scratch;
     const struct column *column = leaf_column(chunk->leaf, columns);
     if (!levels_build(chunk->leaf, columns, arena, &scratch->levels, &chunk->levels) ||
-        !values_build(chunk->leaf, column, arena, &scratch->values, &chunk->values) ||
-        !dictionary_build(&chunk->values, chunk->writer->options.dictionary_bytes_max, arena,
-                          &scratch->dictionary, &chunk->dictionary, &chunk->has_dictionary)) {
+        !values_build(chunk->leaf, column, arena, &scratch->values, &chunk->values)) {
         return error_memory(chunk->error);
     }
-    if (chunk->has_dictionary) {
-        i64 count = chunk->dictionary.count;
+    TRY(choice_make(&chunk->values, chunk->writer->options.dictionary_bytes_max, chunk->compressor,
+                    arena, &scratch->choice, &chunk->choice, chunk->error));
+    if (chunk->leaf->repetition_max > 0) {
+        /* The sample knows nothing of levels, which always compress. */
+        chunk->choice.compressed = chunk->compressor->codec != COMPRESS_NONE;
+    }
+    if (chunk->choice.has_dictionary) {
+        i64 count = chunk->choice.dictionary.count;
         chunk->stamps = room_take(&scratch->stamps, arena, count, sizeof(u32));
         chunk->selection = room_take(&scratch->selection, arena, count, sizeof(u32));
         if (chunk->stamps == NULL || chunk->selection == NULL) {
@@ -466,8 +506,9 @@ err chunk_write(struct parquet_writer *writer, size_t leaf_index, const struct c
     };
     *out_meta = (struct chunk_meta){.start = writer->offset};
     TRY(chunk_prepare(&chunk, columns));
-    out_meta->has_dictionary = chunk.has_dictionary;
-    if (chunk.has_dictionary) {
+    out_meta->has_dictionary = chunk.choice.has_dictionary;
+    out_meta->codec = chunk.choice.compressed ? compressor->codec : COMPRESS_NONE;
+    if (chunk.choice.has_dictionary) {
         TRY(page_write_dictionary(&chunk));
     }
     out_meta->data_page_at = writer->offset;

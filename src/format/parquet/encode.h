@@ -1,16 +1,16 @@
-/* encode: a leaf's values in their physical form, PLAIN, and as a dictionary.
+/* encode: a leaf's values in their physical form, and PLAIN.
  *
  * values_build leaves nulls out and turns decimals into the physical type of their precision; where
- * nothing has to change it points into the column. A dictionary is given up when it would not pay:
- * more than three quarters of the first values are distinct, its page is past the limit, the probes
- * into its hash table are too many, or PLAIN is smaller. Spec: Parquet Encodings.md. Private to
- * parquet. */
+ * nothing has to change it points into the column. Spec: Parquet Encodings.md. Private to parquet.
+ */
 #ifndef LHBOX_FORMAT_PARQUET_ENCODE_H
 #define LHBOX_FORMAT_PARQUET_ENCODE_H
 
 #include "base/buf.h"
 #include "format/parquet/leaf.h"
 #include "format/parquet/room.h"
+
+enum { PLAIN_LENGTH_SIZE = 4 }; /* before each byte array */
 
 struct values {
     i64 count;
@@ -41,30 +41,5 @@ static inline str values_at(const struct values *values, i64 index)
 /* Bytes of the values [from, to) in PLAIN. */
 i64 values_plain_bytes(const struct values *values, i64 from, i64 to);
 void values_put_plain(buf *out, const struct values *values, i64 from, i64 to);
-
-struct dictionary {
-    u32 count;
-    const u32 *first;   /* [count] index among the values of each entry's first one */
-    const u32 *indices; /* [values] the entry of each value */
-    i64 bytes;          /* of the entries in PLAIN */
-    i32 width;          /* bits of an index */
-};
-
-struct dictionary_rooms {
-    struct room first;
-    struct room hashes;
-    struct room table;
-    struct room indices;
-};
-
-/* *out_used: false when PLAIN is better. Returns false at the arena's limit. */
-MUST_USE bool dictionary_build(const struct values *values, i64 bytes_max, struct arena *arena,
-                               struct dictionary_rooms *rooms, struct dictionary *out_dictionary,
-                               bool *out_used);
-/* The entries, as the dictionary page has them. */
-void dictionary_put_entries(buf *out, const struct values *values,
-                            const struct dictionary *dictionary);
-/* The values [from, to) as the data page has them. */
-void dictionary_put_indices(buf *out, const struct dictionary *dictionary, i64 from, i64 to);
 
 #endif

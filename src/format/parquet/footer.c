@@ -368,9 +368,8 @@ struct footer_places {
     i64 offset_indexes;
 };
 
-static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *writer,
-                           const struct leaf *leaf, const struct chunk_meta *chunk,
-                           const struct footer_places *places)
+static void chunk_put_meta(struct thrift *thrift, const struct leaf *leaf,
+                           const struct chunk_meta *chunk, const struct footer_places *places)
 {
     thrift_struct(thrift, 3);
     thrift_i32(thrift, 1, (i32)leaf->physical);
@@ -379,7 +378,7 @@ static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *w
     for (size_t i = 0; i < leaf->name_count; i++) {
         thrift_element_binary(thrift, leaf->names[i]);
     }
-    thrift_i32(thrift, 4, codec_number(writer->options.codec));
+    thrift_i32(thrift, 4, codec_number(chunk->codec));
     thrift_i64(thrift, 5, chunk->value_count);
     thrift_i64(thrift, 6, chunk->uncompressed_bytes);
     thrift_i64(thrift, 7, chunk->compressed_bytes);
@@ -396,13 +395,12 @@ static void chunk_put_meta(struct thrift *thrift, const struct parquet_writer *w
     thrift_end(thrift);
 }
 
-static void chunk_put(struct thrift *thrift, const struct parquet_writer *writer,
-                      const struct leaf *leaf, const struct chunk_meta *chunk,
-                      const struct footer_places *places)
+static void chunk_put(struct thrift *thrift, const struct leaf *leaf,
+                      const struct chunk_meta *chunk, const struct footer_places *places)
 {
     thrift_begin(thrift);
     thrift_i64(thrift, 2, 0); /* deprecated, and required */
-    chunk_put_meta(thrift, writer, leaf, chunk, places);
+    chunk_put_meta(thrift, leaf, chunk, places);
     thrift_i64(thrift, 4, places->offset_indexes + chunk->offset_index.at);
     thrift_i32(thrift, 5, (i32)chunk->offset_index.size);
     if (chunk->column_index.size > 0) {
@@ -424,7 +422,7 @@ static void row_group_put(struct thrift *thrift, const struct parquet_writer *wr
         const struct chunk_meta *chunk = &group->chunks[i];
         uncompressed += chunk->uncompressed_bytes;
         compressed += chunk->compressed_bytes;
-        chunk_put(thrift, writer, &writer->leaves[i], chunk, places);
+        chunk_put(thrift, &writer->leaves[i], chunk, places);
     }
     thrift_i64(thrift, 2, uncompressed);
     thrift_i64(thrift, 3, group->rows);

@@ -49,15 +49,16 @@ static HYBRID_INLINE void hybrid_put_packed(buf *out, const void *values, size_t
     for (i64 i = from; i < to; i++) {
         bits |= (u64)hybrid_load(values, size, i) << bit_count;
         bit_count += width;
-        while (bit_count >= 8) {
-            *at++ = (u8)bits;
-            bits >>= 8;
-            bit_count -= 8;
+        if (bit_count >= 32) {
+            num_store_u32(at, (u32)bits);
+            at += sizeof(u32);
+            bits >>= 32;
+            bit_count -= 32;
         }
     }
     while (at < end) {
         *at++ = (u8)bits;
-        bits = 0;
+        bits >>= 8;
     }
     buf_commit(out, bytes);
 }

@@ -44,6 +44,8 @@ static void scratch_init(struct parquet_writer *writer)
     scratch->body = buf_create(writer->arena, 0, INT32_MAX);
     scratch->packed = buf_create(writer->arena, 0, INT32_MAX);
     scratch->header = buf_create(writer->arena, 0, INT32_MAX);
+    scratch->choice.body = &scratch->body;
+    scratch->choice.packed = &scratch->packed;
     writer->blooms = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->column_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->offset_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);

@@ -83,51 +83,140 @@ static STATISTICS_INLINE i64 selected(const u32 *selection, i64 index)
     return selection != NULL ? (i64)selection[index] : index;
 }
 
+enum { BOUNDS_BLOCK = 256 };
+
+struct extremes {
+    i64 least;
+    i64 greatest;
+    i64 least_at; /* the block with the first of them, then the value itself; -1: there is none */
+    i64 greatest_at;
+};
+
+/* Without branches: a NaN moves neither. */
+static STATISTICS_INLINE void extremes_of_block(enum leaf_physical physical,
+                                                const struct values *values, const u32 *selection,
+                                                i64 from, i64 to, struct extremes *extremes)
+{
+    i64 least = INT64_MAX;
+    i64 greatest = INT64_MIN;
+    i64 seen = 0;
+    for (i64 i = from; i < to; i++) {
+        i64 index = selected(selection, i);
+        i64 key = 0;
+        bool comparable = number_key(physical, values->data + (size_t)index * values->width, &key);
+        i64 low = comparable ? key : INT64_MAX;
+        i64 high = comparable ? key : INT64_MIN;
+        least = low < least ? low : least;
+        greatest = high > greatest ? high : greatest;
+        seen += comparable;
+    }
+    if (seen > 0 && (extremes->least_at < 0 || least < extremes->least)) {
+        extremes->least = least;
+        extremes->least_at = from;
+    }
+    if (seen > 0 && (extremes->greatest_at < 0 || greatest > extremes->greatest)) {
+        extremes->greatest = greatest;
+        extremes->greatest_at = from;
+    }
+}
+
+/* The first value of this key, from `at` on. */
+static STATISTICS_INLINE str find_key(enum leaf_physical physical, const struct values *values,
+                                      const u32 *selection, i64 at, i64 wanted)
+{
+    for (;; at++) {
+        i64 index = selected(selection, at);
+        i64 key = 0;
+        if (number_key(physical, values->data + (size_t)index * values->width, &key) &&
+            key == wanted) {
+            return values_at(values, index);
+        }
+    }
+}
+
 static STATISTICS_INLINE struct bounds bounds_of_numbers(enum leaf_physical physical,
                                                          const struct values *values,
                                                          const u32 *selection, i64 from, i64 to)
 {
-    i64 least = INT64_MAX;
-    i64 greatest = INT64_MIN;
-    i64 least_at = -1;
-    i64 greatest_at = -1;
-    for (i64 i = from; i < to; i++) {
-        i64 index = selected(selection, i);
-        i64 key = 0;
-        if (!number_key(physical, values->data + (size_t)index * values->width, &key)) {
-            continue;
-        }
-        if (key < least || least_at < 0) {
-            least = key;
-            least_at = index;
-        }
-        if (key > greatest || greatest_at < 0) {
-            greatest = key;
-            greatest_at = index;
+    struct extremes extremes = {.least_at = -1, .greatest_at = -1};
+    for (i64 block = from; block < to; block += BOUNDS_BLOCK) {
+        i64 end = num_min_i64(block + BOUNDS_BLOCK, to);
+        if (selection != NULL) {
+            extremes_of_block(physical, values, selection, block, end, &extremes);
+        } else {
+            extremes_of_block(physical, values, NULL, block, end, &extremes);
         }
     }
-    if (least_at < 0) {
+    if (extremes.least_at < 0) {
         return (struct bounds){0};
     }
-    return (struct bounds){values_at(values, least_at), values_at(values, greatest_at)};
+    return (struct bounds){
+        find_key(physical, values, selection, extremes.least_at, extremes.least),
+        find_key(physical, values, selection, extremes.greatest_at, extremes.greatest),
+    };
 }
 
-static struct bounds bounds_of_bytes(const struct leaf *leaf, const struct values *values,
-                                     const u32 *selection, i64 from, i64 to)
+/* Sorts as the value's first bytes do; equal ones say nothing. */
+static STATISTICS_INLINE u64 bytes_key(str value)
 {
-    if (from == to) {
-        return (struct bounds){0};
+    if (value.size >= sizeof(u64)) {
+        return __builtin_bswap64(num_load_u64(value.data));
     }
+    u64 key = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        key |= (u64)(u8)value.data[i] << (56 - 8 * i);
+    }
+    return key;
+}
+
+/* Not of decimals, whose first bit is a sign. */
+static struct bounds bounds_of_bytes(const struct values *values, const u32 *selection, i64 from,
+                                     i64 to)
+{
+    str first = values_at(values, selected(selection, from));
+    struct bounds bounds = {first, first};
+    u64 least = bytes_key(first);
+    u64 greatest = least;
+    for (i64 i = from + 1; i < to; i++) {
+        str value = values_at(values, selected(selection, i));
+        u64 key = bytes_key(value);
+        if (key < least || (key == least && str_compare(value, bounds.lower) < 0)) {
+            bounds.lower = value;
+            least = key;
+        }
+        if (key > greatest || (key == greatest && str_compare(value, bounds.upper) > 0)) {
+            bounds.upper = value;
+            greatest = key;
+        }
+    }
+    return bounds;
+}
+
+static struct bounds bounds_of_decimals(const struct values *values, const u32 *selection, i64 from,
+                                        i64 to)
+{
     str first = values_at(values, selected(selection, from));
     struct bounds bounds = {first, first};
     for (i64 i = from + 1; i < to; i++) {
         str value = values_at(values, selected(selection, i));
-        if (leaf_compare(leaf, value, bounds.lower) < 0) {
+        if (decimal_compare(value, bounds.lower) < 0) {
             bounds.lower = value;
-        } else if (leaf_compare(leaf, value, bounds.upper) > 0) {
+        } else if (decimal_compare(value, bounds.upper) > 0) {
             bounds.upper = value;
         }
     }
+    return bounds;
+}
+
+static struct bounds bounds_of_arrays(const struct leaf *leaf, const struct values *values,
+                                      const u32 *selection, i64 from, i64 to)
+{
+    if (from == to) {
+        return (struct bounds){0};
+    }
+    struct bounds bounds = leaf->field->type.kind == TYPE_DECIMAL
+                               ? bounds_of_decimals(values, selection, from, to)
+                               : bounds_of_bytes(values, selection, from, to);
     /* An empty string is a bound too, although its bytes may be nowhere. */
     if (bounds.lower.data == NULL) {
         bounds.lower = STR("");
@@ -154,7 +243,7 @@ struct bounds bounds_of(const struct leaf *leaf, const struct values *values, co
         return bounds_of_numbers(LEAF_DOUBLE, values, selection, from, to);
     case LEAF_BYTE_ARRAY:
     case LEAF_FIXED:
-        return bounds_of_bytes(leaf, values, selection, from, to);
+        return bounds_of_arrays(leaf, values, selection, from, to);
     }
     return (struct bounds){0};
 }

@@ -6,6 +6,7 @@
 #define LHBOX_FORMAT_PARQUET_WRITER_H
 
 #include "format/parquet/bloom.h"
+#include "format/parquet/choice.h"
 #include "format/parquet/levels.h"
 #include "format/parquet/parquet.h"
 #include "format/parquet/statistics.h"
@@ -23,6 +24,7 @@ struct chunk_meta {
     i64 start; /* of the first page */
     i64 data_page_at;
     bool has_dictionary;
+    enum compress_codec codec;
     i64 page_count;  /* data pages */
     i64 value_count; /* slots: nulls and empty lists count */
     i64 null_count;
@@ -45,7 +47,7 @@ struct row_group_meta {
 struct scratch {
     struct level_rooms levels;
     struct value_rooms values;
-    struct dictionary_rooms dictionary;
+    struct choice_rooms choice;
     struct room stamps;
     struct room selection;
     buf pages;  /* of struct page */

@@ -219,6 +219,65 @@ static void zero_is_an_id(void **state)
     assert_true(str_find(buf_str(&bytes), STR("\x18\x01n\x55\x00")) >= 0);
 }
 
+enum { MANY = 50000 };
+
+static u64 scrambled(u64 number)
+{
+    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
+    number = (number ^ number >> 27) * 0x94d049bb133111ebU;
+    return number ^ number >> 31;
+}
+
+static u64 one_of_many(u64 row)
+{
+    return scrambled(scrambled(row) % (MANY / 10));
+}
+
+static u64 counted_by_twos(u64 row)
+{
+    return row / 2;
+}
+
+/* What the numbers of so many rows take in a file. */
+static i64 bytes_of(u64 (*number)(u64 row), i64 dictionary_bytes_max)
+{
+    static const struct field field = {
+        .id = 1, .required = true, .name = STR_INIT("n"), .type = {.kind = TYPE_LONG}};
+    struct parquet_options options = parquet_options_default();
+    options.dictionary_bytes_max = dictionary_bytes_max;
+    buf bytes = buf_create(arena, 0, FILE_BYTES);
+    struct parquet_writer *writer = NULL;
+    struct column column;
+    struct parquet_file_stats stats = {0};
+    assert_true(column_init(&column, arena, &field));
+    for (u64 row = 0; row < MANY; row++) {
+        u64 value = number(row);
+        assert_true(column_append_fixed(&column, &value));
+    }
+    assert_int_equal(
+        parquet_open(arena, &field, 1, &options, (str){0}, output_append, &bytes, &writer, NULL),
+        OK);
+    assert_int_equal(parquet_row_group(writer, &column, NULL), OK);
+    assert_int_equal(parquet_finish(writer, &stats, NULL), OK);
+    return stats.columns[0].compressed_bytes;
+}
+
+/* Ten of each, and yet nearly all of the first thousands are seen there for the first time. */
+static void values_that_come_again_later_are_a_dictionary(void **state)
+{
+    (void)state;
+    enum { INDICES = MANY * 13 / 8, ENTRIES = MANY / 10 * 8 };
+    assert_in_range(bytes_of(one_of_many, MIB), INDICES, INDICES + ENTRIES + KIB);
+    assert_true(bytes_of(one_of_many, ENTRIES / 2) > INDICES + ENTRIES + KIB);
+}
+
+/* Two of each would be a dictionary; the codec makes far less of the numbers. */
+static void a_counter_stays_plain(void **state)
+{
+    (void)state;
+    assert_true(bytes_of(counted_by_twos, MIB) < MANY * 15 / 8);
+}
+
 static void zeros_of_both_signs_are_both_bounds(void **state)
 {
     (void)state;
@@ -374,6 +433,8 @@ int main(void)
         TEST(an_upper_bound_that_cannot_be_raised_is_none_for_the_file),
         TEST(only_nulls_or_nans_have_no_bounds),
         TEST(zero_is_an_id),
+        TEST(values_that_come_again_later_are_a_dictionary),
+        TEST(a_counter_stays_plain),
         TEST(zeros_of_both_signs_are_both_bounds),
         TEST(a_row_group_without_rows_is_none),
         TEST(what_the_output_answers_is_passed_on),

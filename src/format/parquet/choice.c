@@ -1,0 +1,242 @@
+#include "format/parquet/choice.h"
+
+#include "base/assert.h"
+
+enum {
+    SAMPLE_RUNS = 8,
+    SAMPLE_RUN_VALUES = 256,
+    SAMPLE_VALUES = SAMPLE_RUNS * SAMPLE_RUN_VALUES,
+    SAMPLE_TABLE = 2 * SAMPLE_VALUES, /* power of two */
+    SAMPLE_INDICES = 8192,
+    SAMPLE_ENTRIES_BYTES = 64 * KIB, /* of a dictionary page */
+    FEW_DISTINCT = 256,              /* so few are a dictionary however well PLAIN compresses */
+    ESTIMATE_PERCENT_MAX = 120,      /* of what would pay: an estimate may be so wrong */
+    COMPRESSED_PERCENT_MAX = 97,     /* a codec that leaves more is left out */
+};
+
+/* How much a codec left of some bytes. */
+struct ratio {
+    i64 packed;
+    i64 raw;
+};
+
+struct sample {
+    const struct values *values;
+    struct compressor *compressor;
+    struct choice_rooms *rooms;
+    i64 runs[SAMPLE_RUNS]; /* where each begins */
+    i64 run_count;
+    i64 run_values;
+    i64 distinct;
+    struct ratio plain; /* raw 0: not known yet */
+    struct error *error;
+};
+
+/* ---- the sample ---- */
+
+static void sample_place(struct sample *sample)
+{
+    i64 count = sample->values->count;
+    if (count <= SAMPLE_VALUES) {
+        sample->run_count = 1;
+        sample->run_values = count;
+        return;
+    }
+    sample->run_count = SAMPLE_RUNS;
+    sample->run_values = SAMPLE_RUN_VALUES;
+    for (i64 i = 0; i < SAMPLE_RUNS; i++) {
+        sample->runs[i] = (count - SAMPLE_RUN_VALUES) / (SAMPLE_RUNS - 1) * i;
+    }
+}
+
+/* By their hashes alone: two distinct values with one hash of 64 bits do no harm here. */
+MUST_USE static bool sample_count(struct sample *sample, struct arena *arena)
+{
+    u64 *table = room_take(&sample->rooms->hashes, arena, SAMPLE_TABLE, sizeof(u64));
+    if (table == NULL) {
+        return false;
+    }
+    memset(table, 0, SAMPLE_TABLE * sizeof(u64));
+    for (i64 run = 0; run < sample->run_count; run++) {
+        for (i64 i = 0; i < sample->run_values; i++) {
+            u64 hash = dictionary_hash(sample->values, sample->runs[run] + i) | 1;
+            u64 place = (hash >> 32) % SAMPLE_TABLE;
+            while (table[place] != 0 && table[place] != hash) {
+                place = (place + 1) % SAMPLE_TABLE;
+            }
+            sample->distinct += table[place] == 0;
+            table[place] = hash;
+        }
+    }
+    return true;
+}
+
+/* `raw` may be the body in the rooms. */
+MUST_USE static err sample_pack(struct sample *sample, str raw, struct ratio *out_ratio)
+{
+    if (!buf_ok(sample->rooms->body)) {
+        return error_memory(sample->error);
+    }
+    buf_truncate(sample->rooms->packed, 0);
+    TRY(compress_append(sample->compressor, sample->rooms->packed, raw, sample->error));
+    *out_ratio = (struct ratio){(i64)sample->rooms->packed->size, (i64)raw.size};
+    return OK;
+}
+
+MUST_USE static err sample_know_plain(struct sample *sample)
+{
+    if (sample->plain.raw > 0) {
+        return OK;
+    }
+    buf *body = sample->rooms->body;
+    buf_truncate(body, 0);
+    for (i64 i = 0; i < sample->run_count; i++) {
+        values_put_plain(body, sample->values, sample->runs[i],
+                         sample->runs[i] + sample->run_values);
+    }
+    return sample_pack(sample, buf_str(body), &sample->plain);
+}
+
+/* From the chunk's middle, in one piece: so few bits need many values to show what they save. */
+MUST_USE static err sample_pack_indices(struct sample *sample, const struct dictionary *dictionary,
+                                        struct ratio *out_ratio)
+{
+    buf *body = sample->rooms->body;
+    i64 count = num_min_i64(sample->values->count, SAMPLE_INDICES);
+    i64 from = (sample->values->count - count) / 2;
+    buf_truncate(body, 0);
+    dictionary_put_indices(body, dictionary, from, from + count);
+    return sample_pack(sample, buf_str(body), out_ratio);
+}
+
+/* ---- sizes ---- */
+
+static i64 scale(i64 bytes, struct ratio ratio)
+{
+    return (i64)((double)bytes * (double)ratio.packed / (double)ratio.raw);
+}
+
+/* How many distinct values the chunk has, by how often the sample met one again. */
+static i64 estimate_distinct(const struct sample *sample)
+{
+    i64 count = sample->values->count;
+    i64 distinct = sample->distinct;
+    i64 again = sample->run_count * sample->run_values - distinct;
+    return again == 0 ? count : num_min_i64(count, distinct + distinct * distinct / (2 * again));
+}
+
+/* Indices do not compress in general; entries do as well as the values. */
+static i64 dictionary_cost(const struct sample *sample, i64 entries, i64 entries_bytes)
+{
+    return scale(entries_bytes, sample->plain) +
+           sample->values->count * dictionary_width(entries) / 8;
+}
+
+/* ---- a dictionary or not ---- */
+
+/* Whether building one is worth the trial. */
+static bool dictionary_promises(const struct sample *sample, i64 bytes_max)
+{
+    i64 plain_bytes = values_plain_bytes(sample->values, 0, sample->values->count);
+    i64 entries = estimate_distinct(sample);
+    struct ratio each = {plain_bytes, sample->values->count};
+    i64 entries_bytes = scale(entries, each);
+    i64 cost = dictionary_cost(sample, entries, entries_bytes);
+    return entries_bytes / ESTIMATE_PERCENT_MAX <= bytes_max / 100 &&
+           cost / ESTIMATE_PERCENT_MAX <= scale(plain_bytes, sample->plain) / 100;
+}
+
+/* Whether the one that was made is smaller. */
+static bool dictionary_pays(const struct sample *sample, const struct dictionary *dictionary)
+{
+    i64 plain_bytes = values_plain_bytes(sample->values, 0, sample->values->count);
+    i64 entries_bytes = (i64)dictionary->entries.size;
+    if (dictionary->count <= FEW_DISTINCT) {
+        return entries_bytes + sample->values->count * dictionary->width / 8 < plain_bytes;
+    }
+    return dictionary_cost(sample, dictionary->count, entries_bytes) <
+           scale(plain_bytes, sample->plain);
+}
+
+MUST_USE static err choose_dictionary(struct sample *sample, i64 bytes_max, struct arena *arena,
+                                      struct choice *choice)
+{
+    const struct values *values = sample->values;
+    if (values->count >= INT32_MAX || values->physical == LEAF_BOOLEAN || bytes_max <= 0) {
+        return OK;
+    }
+    if (!sample_count(sample, arena)) {
+        return error_memory(sample->error);
+    }
+    if (sample->distinct > FEW_DISTINCT) {
+        TRY(sample_know_plain(sample));
+        if (!dictionary_promises(sample, bytes_max)) {
+            return OK;
+        }
+    }
+    bool made = false;
+    if (!dictionary_build(values, bytes_max, arena, &sample->rooms->dictionary, &choice->dictionary,
+                          &made)) {
+        return error_memory(sample->error);
+    }
+    if (made && choice->dictionary.count > FEW_DISTINCT) {
+        TRY(sample_know_plain(sample));
+    }
+    choice->has_dictionary = made && dictionary_pays(sample, &choice->dictionary);
+    return OK;
+}
+
+/* ---- compressed or not ---- */
+
+/* What the codec leaves of the pages, by the sample. */
+MUST_USE static err foresee_pages(struct sample *sample, const struct choice *choice,
+                                  struct ratio *out_pages)
+{
+    if (!choice->has_dictionary) {
+        TRY(sample_know_plain(sample));
+        *out_pages = sample->plain;
+        return OK;
+    }
+    const struct dictionary *dictionary = &choice->dictionary;
+    struct ratio indices = {0};
+    struct ratio entries = {0};
+    TRY(sample_pack_indices(sample, dictionary, &indices));
+    TRY(sample_pack(sample, str_slice(dictionary->entries, 0, SAMPLE_ENTRIES_BYTES), &entries));
+    struct ratio each = {indices.raw, num_min_i64(sample->values->count, SAMPLE_INDICES)};
+    i64 indices_bytes = scale(sample->values->count, each);
+    i64 entries_bytes = (i64)dictionary->entries.size;
+    *out_pages = (struct ratio){
+        .packed = scale(indices_bytes, indices) + scale(entries_bytes, entries),
+        .raw = indices_bytes + entries_bytes,
+    };
+    return OK;
+}
+
+MUST_USE static err choose_codec(struct sample *sample, struct choice *choice)
+{
+    choice->compressed = sample->compressor->codec != COMPRESS_NONE;
+    /* Of few values nothing is learnt that is worth its time. */
+    if (!choice->compressed || sample->values->count <= SAMPLE_VALUES) {
+        return OK;
+    }
+    struct ratio pages = {0};
+    TRY(foresee_pages(sample, choice, &pages));
+    choice->compressed = pages.packed / COMPRESSED_PERCENT_MAX <= pages.raw / 100;
+    return OK;
+}
+
+err choice_make(const struct values *values, i64 bytes_max, struct compressor *compressor,
+                struct arena *arena, struct choice_rooms *rooms, struct choice *out_choice,
+                struct error *error)
+{
+    struct sample sample = {
+        .values = values, .compressor = compressor, .rooms = rooms, .error = error};
+    struct choice choice = {0};
+    if (values->count > 0) {
+        sample_place(&sample);
+        TRY(choose_dictionary(&sample, bytes_max, arena, &choice));
+    }
+    TRY(choose_codec(&sample, &choice));
+    *out_choice = choice;
+    return OK;
+}
