@@ -5,22 +5,20 @@
 /* ---- the two formats ---- */
 
 struct real_format {
-    i32 bits;          /* of the mantissa as stored */
-    i32 exponent_min;  /* of the bias */
-    i32 exponent_end;  /* as stored, of infinity */
-    i32 ten_min;       /* 19 digits x 10^less are zero */
-    i32 ten_max;       /* one digit x 10^more is infinity */
-    i32 even_min;      /* powers of ten with which a product of 64 bits can lie */
-    i32 even_max;      /* halfway between two numbers */
-    i32 small_ten_max; /* powers of ten that are exact */
-    u64 small_max;     /* whole numbers up to here are exact */
+    i32 bits;         /* of the mantissa as stored */
+    i32 exponent_min; /* of the bias */
+    i32 exponent_end; /* as stored, of infinity */
+    i32 ten_min;      /* 19 digits x 10^less are zero */
+    i32 ten_max;      /* one digit x 10^more is infinity */
+    i32 even_min;     /* powers of ten with which a product of 64 bits can lie */
+    i32 even_max;     /* halfway between two numbers */
     u64 sign;
 };
 
-static const struct real_format format_double = {
-    52, -1023, 0x7ff, -342, 308, -4, 23, 22, UINT64_C(1) << 53, UINT64_C(1) << 63};
-static const struct real_format format_float = {
-    23, -127, 0xff, -65, 38, -17, 10, 10, UINT64_C(1) << 24, UINT64_C(1) << 31};
+static const struct real_format format_double = {52,  -1023, 0x7ff, -342,
+                                                 308, -4,    23,    UINT64_C(1) << 63};
+static const struct real_format format_float = {23, -127, 0xff, -65,
+                                                38, -17,  10,   UINT64_C(1) << 31};
 
 /* A number in its format without its sign, or that it could not be told. */
 struct real_bits {
@@ -406,20 +404,14 @@ bool real_exact_float(str text, float *out_value)
     return give_float(bits_of_exact_text(&format_float, &parts), parts.negative, out_value);
 }
 
-bool real_double(u64 mantissa, i32 exponent, double *out_value)
+const double real_tens[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                              1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                              1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+bool real_double_of_any(u64 mantissa, i32 exponent, double *out_value)
 {
-    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const struct real_format *format = &format_double;
-    if (mantissa <= format->small_max && exponent >= -format->small_ten_max &&
-        exponent <= format->small_ten_max) {
-        *out_value = exponent < 0 ? (double)mantissa / tens[-exponent]
-                                  : (double)mantissa * tens[exponent];
-        return true;
-    }
-    struct real_bits found = bits_of_product(format, mantissa, exponent);
-    u64 bits = found.told ? found.bits : bits_exact_of_mantissa(format, mantissa, exponent);
+    struct real_bits found = bits_of_product(&format_double, mantissa, exponent);
+    u64 bits = found.told ? found.bits : bits_exact_of_mantissa(&format_double, mantissa, exponent);
     return give_double(bits, false, out_value);
 }
 

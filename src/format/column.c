@@ -140,8 +140,7 @@ static bool column_grow_data(struct column *column, i64 needed)
     return true;
 }
 
-/* Room for one more value with `size` more bytes of data. */
-static bool column_reserve(struct column *column, size_t size)
+bool column_reserve(struct column *column, size_t size)
 {
     if (column->count == column->capacity && !column_grow_values(column)) {
         return false;

@@ -36,6 +36,10 @@ MUST_USE bool column_init(struct column *column, struct arena *arena, const stru
 /* Width in bytes of a fixed-width type, 0 for string, binary, unknown, variant and nested types. */
 size_t column_width(const struct type *type);
 
+/* Room for one more value, and for `size` more bytes of data: then whoever knows the layout may put
+ * the value in its place and count it. */
+MUST_USE bool column_reserve(struct column *column, size_t size);
+
 /* Appends a null (with zeroed data; children of a struct or variant get a null too, lists and maps
  * are empty). */
 MUST_USE bool column_append_null(struct column *column);

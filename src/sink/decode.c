@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "sink/decode/names.h"
+#include "sink/decode/straight.h"
 #include "sink/decode/values.h"
 
 struct decoder {
@@ -16,7 +17,17 @@ struct decoder {
     struct decode_tree tree;
     struct decode_hits hits;
     struct variant_builder variant;
+    /* The straight way; NULL: none. */
+    straight_function *straight_row;
+    struct straight straight;
+    u32 ingest; /* the index of the column, or DECODE_NONE */
+    u32 capture;
+    u32 declined; /* rows in a row that were not taken straight */
+    str readable; /* where lines are read in place */
+    buf copy;     /* of others */
 };
+
+enum { DECLINED_MAX = 32 };
 
 /* ---- open ---- */
 
@@ -31,7 +42,8 @@ static err decoder_set_ingest(struct decoder *decoder, struct error *error)
         return error_set(error, INVALID, ERROR_RESERVED_COLUMN_CONFLICT,
                          "the column %s is no timestamptz", DECODE_INGEST_COLUMN);
     }
-    decoder->root.children[field - type->fields].role = DECODE_INGEST;
+    decoder->ingest = (u32)(field - type->fields);
+    decoder->root.children[decoder->ingest].role = DECODE_INGEST;
     return OK;
 }
 
@@ -48,7 +60,8 @@ static err decoder_set_capture(struct decoder *decoder, const struct decode_sett
                          "unknown_fields: %.*s is no string or variant column",
                          STR_ARG(settings->capture_column));
     }
-    decoder->root.children[field - type->fields].role = DECODE_CAPTURE;
+    decoder->capture = (u32)(field - type->fields);
+    decoder->root.children[decoder->capture].role = DECODE_CAPTURE;
     return OK;
 }
 
@@ -85,6 +98,50 @@ static err decoder_make_columns(struct decoder *decoder, struct error *error)
     return OK;
 }
 
+/* ---- the straight way ---- */
+
+static bool machine_is_wide(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+bool decoder_choose_way(struct decoder *decoder, enum decode_way way)
+{
+    decoder->straight_row = NULL;
+    if (way == DECODE_WAY_WIDE && !machine_is_wide()) {
+        return false;
+    }
+#if defined(__x86_64__)
+    decoder->straight_row = way == DECODE_WAY_WIDE ? straight_row_wide : NULL;
+#endif
+    decoder->straight_row = way == DECODE_WAY_PORTABLE ? straight_row_portable
+                                                       : decoder->straight_row;
+    return true;
+}
+
+static err decoder_make_straight(struct decoder *decoder, struct error *error)
+{
+    /* A row of the greatest size that a body can have, and more. */
+    enum { COPY_BYTES_MAX = 128 * MIB };
+    decoder->copy = buf_create(decoder->arena, KIB, COPY_BYTES_MAX);
+    decoder->straight.scratch = buf_create(decoder->arena, KIB, COPY_BYTES_MAX);
+    if (!decode_step_make_root(decoder->arena, &decoder->root, decoder->columns,
+                               &decoder->straight.root)) {
+        return error_memory(error);
+    }
+    (void)decoder_choose_way(decoder, machine_is_wide() ? DECODE_WAY_WIDE : DECODE_WAY_PORTABLE);
+    return OK;
+}
+
+void decoder_reads(struct decoder *decoder, str bytes)
+{
+    decoder->readable = bytes;
+}
+
 err decoder_open(struct arena *arena, const struct schema *schema,
                  const struct decode_settings *settings, struct decoder **out_decoder,
                  struct error *error)
@@ -96,6 +153,7 @@ err decoder_open(struct arena *arena, const struct schema *schema,
         return error_memory(error);
     }
     decoder->arena = arena;
+    decoder->ingest = decoder->capture = DECODE_NONE;
     decoder->unknown = settings->unknown;
     decoder->root_field = (struct field){.required = true, .type = schema->root};
     TRY(decode_plan_make(arena, &decoder->root_field, &decoder->root, error));
@@ -103,6 +161,7 @@ err decoder_open(struct arena *arena, const struct schema *schema,
     TRY(decoder_set_capture(decoder, settings, error));
     TRY(decoder_set_keys(decoder, settings, error));
     TRY(decoder_make_columns(decoder, error));
+    TRY(decoder_make_straight(decoder, error));
     decode_tree_init(&decoder->tree, arena, &decoder->root);
     *out_decoder = decoder;
     return OK;
@@ -234,6 +293,57 @@ static bool decode_row(struct decoder *decoder, instant ingest_ts)
     return !row.out_of_memory;
 }
 
+/* The line with a line feed and STRAIGHT_SLACK bytes behind it. data NULL: memory is out. */
+static str line_with_slack(struct decoder *decoder, str line)
+{
+    const char *end = line.data + line.size;
+    const char *readable_end = decoder->readable.data + decoder->readable.size;
+    bool inside = line.data >= decoder->readable.data && end < readable_end &&
+                  readable_end - end >= STRAIGHT_SLACK && *end == '\n';
+    if (inside) {
+        return line;
+    }
+    buf_truncate(&decoder->copy, 0);
+    char *copy = buf_reserve(&decoder->copy, line.size + STRAIGHT_SLACK);
+    if (copy == NULL) {
+        decoder->straight_row = NULL;
+        return (str){NULL, 0};
+    }
+    memcpy(copy, line.data, line.size);
+    memset(copy + line.size, '\n', STRAIGHT_SLACK);
+    return (str){copy, line.size};
+}
+
+static bool append_own(struct decoder *decoder, instant ingest_ts)
+{
+    struct column *columns = decoder->columns;
+    return (decoder->ingest == DECODE_NONE ||
+            column_append_fixed(&columns[decoder->ingest], &ingest_ts)) &&
+           (decoder->capture == DECODE_NONE || (!columns[decoder->capture].field->required &&
+                                                column_append_null(&columns[decoder->capture])));
+}
+
+/* Where rows seem to be of a kind that is never taken straight, only some are tried. */
+static bool take_straight(struct decoder *decoder, str line, instant ingest_ts)
+{
+    if (decoder->straight_row == NULL ||
+        (decoder->declined >= DECLINED_MAX && decoder->declined % DECLINED_MAX != 0)) {
+        decoder->declined++;
+        return false;
+    }
+    str bytes = line_with_slack(decoder, line);
+    if (bytes.data != NULL &&
+        decoder->straight_row(&decoder->straight, bytes, decoder->row_count) &&
+        append_own(decoder, ingest_ts)) {
+        decoder->declined = 0;
+        decoder->row_count++;
+        return true;
+    }
+    decoder->declined++;
+    decoder_truncate(decoder, decoder->row_count);
+    return false;
+}
+
 static void give_verdict(enum decode_verdict verdict, struct decode_result *out_result)
 {
     out_result->verdict = verdict;
@@ -246,6 +356,10 @@ err decode_line(struct decoder *decoder, str line, instant ingest_ts,
 {
     if (line.size == 0) {
         give_verdict(DECODE_EMPTY, out_result);
+        return OK;
+    }
+    if (take_straight(decoder, line, ingest_ts)) {
+        give_verdict(DECODE_ROW, out_result);
         return OK;
     }
     decode_hits_clear(&decoder->hits);

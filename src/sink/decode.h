@@ -56,8 +56,15 @@ MUST_USE err decoder_open(struct arena *arena, const struct schema *schema,
 struct column *decoder_columns(struct decoder *decoder, size_t *out_count);
 /* Takes all columns back to no values (after a row group was written). */
 void decoder_clear(struct decoder *decoder);
+/* Lines that lie in `bytes` are read in place, others from a copy. */
+void decoder_reads(struct decoder *decoder, str bytes);
 /* ingest_ts is what __ingest_ts gets. */
 MUST_USE err decode_line(struct decoder *decoder, str line, instant ingest_ts,
                          struct decode_result *out_result, struct error *error);
+
+/* For tests. A decoder takes the fastest way that the machine has; all come to the same. */
+enum decode_way { DECODE_WAY_TREE, DECODE_WAY_PORTABLE, DECODE_WAY_WIDE };
+/* False: the machine does not have it. */
+bool decoder_choose_way(struct decoder *decoder, enum decode_way way);
 
 #endif

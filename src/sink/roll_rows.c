@@ -155,6 +155,7 @@ static err take_lines(struct rows_pass *pass, size_t batch, enum rows_end *out_e
     str rest = pass->segments[batch];
     i64 index = 0;
     bool more = true;
+    decoder_reads(pass->decoder, rest);
     while (more && *out_end == ROWS_DONE) {
         const char *end = rest.size == 0 ? NULL : memchr(rest.data, '\n', rest.size);
         size_t size = end == NULL ? rest.size : (size_t)(end - rest.data);
@@ -373,6 +374,7 @@ static err sort_lines(struct rows_pass *pass, u32 **out_order, u32 **out_ends, s
 static err write_line(struct rows_pass *pass, const struct rows_line *line, struct error *error)
 {
     struct decode_result result = {0};
+    decoder_reads(pass->decoder, pass->segments[line->batch]);
     TRY(decode_line(pass->decoder, (str){line->data, line->size},
                     pass->plan->batches[line->batch].ingest_ts, &result, error));
     assert(result.verdict == DECODE_ROW);

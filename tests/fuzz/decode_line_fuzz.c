@@ -1,6 +1,6 @@
 /* The decoder on any line, over a schema with every type: a verdict, columns in step, the same
- * verdict again, and a reject record that is one line of JSON. The first byte of the input picks
- * the settings. */
+ * verdict again, and a reject record that is one line of JSON; and the same columns, byte for byte,
+ * whichever way a row takes. The first byte of the input picks the settings. */
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "format/json.h"
@@ -93,6 +93,60 @@ static void check_in_step(struct decoder *decoder, i64 rows)
     }
 }
 
+static void check_same(const struct column *a, const struct column *b)
+{
+    size_t values = (size_t)a->count;
+    assert(a->count == b->count && a->null_count == b->null_count);
+    assert(a->data_size == b->data_size && a->child_count == b->child_count);
+    assert(values == 0 || memcmp(a->valid, b->valid, values) == 0);
+    assert(a->data_size == 0 || memcmp(a->data, b->data, (size_t)a->data_size) == 0);
+    assert(values == 0 || (a->offsets == NULL) == (b->offsets == NULL));
+    if (values > 0 && a->offsets != NULL) {
+        assert(memcmp(a->offsets, b->offsets, (values + 1) * sizeof(i64)) == 0);
+    }
+    for (size_t i = 0; i < a->child_count; i++) {
+        check_same(&a->children[i], &b->children[i]);
+    }
+}
+
+static struct decoder *open_decoder(struct arena *arena, const struct schema *schema,
+                                    const struct decode_settings *settings)
+{
+    struct decoder *decoder = NULL;
+    err opened = decoder_open(arena, schema, settings, &decoder, NULL);
+    assert(opened == OK);
+    return decoder;
+}
+
+/* The line once more, and in place among others, by a way that is named. */
+static void check_way(struct arena *arena, struct decoder *expected, struct decoder *decoder,
+                      str line, enum decode_verdict verdict)
+{
+    buf lines = buf_create(arena, 2 * line.size + 256, 2 * line.size + 256);
+    buf_append(&lines, line);
+    buf_append_byte(&lines, '\n');
+    size_t second = lines.size;
+    buf_append(&lines, line);
+    for (size_t i = 0; i < 100; i++) {
+        buf_append_byte(&lines, '\n');
+    }
+    decoder_reads(decoder, buf_str(&lines));
+    for (size_t i = 0; i < 2; i++) {
+        struct decode_result result = {0};
+        size_t start = i == 0 ? 0 : second;
+        err decoded = decode_line(decoder, str_slice(buf_str(&lines), start, start + line.size), 1,
+                                  &result, NULL);
+        assert(decoded == OK);
+        assert(result.verdict == verdict);
+    }
+    size_t count = 0;
+    const struct column *columns = decoder_columns(decoder, &count);
+    const struct column *wanted = decoder_columns(expected, &count);
+    for (size_t i = 0; i < count; i++) {
+        check_same(&wanted[i], &columns[i]);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) {
@@ -106,9 +160,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                                           : STR("rest"),
                                        .key_columns = keys,
                                        .key_count = data[0] % 2 == 0 ? 2 : 0};
-    struct decoder *decoder = NULL;
-    err opened = decoder_open(arena, &schema, &settings, &decoder, NULL);
-    assert(opened == OK);
+    struct decoder *decoder = open_decoder(arena, &schema, &settings);
+    (void)decoder_choose_way(decoder, DECODE_WAY_TREE);
     str line = {(const char *)data + 1, size - 1};
     struct decode_result first = {0};
     struct decode_result again = {0};
@@ -125,6 +178,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(again.verdict == first.verdict);
     assert(again.hit_count == first.hit_count);
     check_in_step(decoder, 2 * rows);
+    struct decoder *portable = open_decoder(arena, &schema, &settings);
+    struct decoder *wide = open_decoder(arena, &schema, &settings);
+    (void)decoder_choose_way(portable, DECODE_WAY_PORTABLE);
+    (void)decoder_choose_way(wide, DECODE_WAY_WIDE);
+    check_way(arena, decoder, portable, line, first.verdict);
+    check_way(arena, decoder, wide, line, first.verdict);
     decoder_clear(decoder);
     check_in_step(decoder, 0);
     return 0;

@@ -1,0 +1,103 @@
+#include "sink/decode/step.h"
+
+/* Functions here walk a schema's tree by calling themselves: its depth is bounded where a schema is
+ * read. */
+
+/* A name that JSON must escape has no one way to stand in a line. */
+static void step_make_key(struct decode_step *step, str name)
+{
+    if (name.size > STEP_KEY_BYTES - 3) {
+        return;
+    }
+    for (size_t i = 0; i < name.size; i++) {
+        u8 byte = (u8)name.data[i];
+        if (byte < 0x20 || byte == '"' || byte == '\\') {
+            return;
+        }
+        step->key[i + 1] = byte;
+    }
+    step->key[0] = '"';
+    step->key[name.size + 1] = '"';
+    step->key[name.size + 2] = ':';
+    step->key_size = (u8)(name.size + 3);
+}
+
+static void step_make_type(struct decode_step *step)
+{
+    const struct type *type = &step->plan->field->type;
+    step->kind = type->kind;
+    step->scale = type->scale;
+    step->whole = type->precision - type->scale;
+    step->nanoseconds = type->kind == TYPE_TIMESTAMP_NS || type->kind == TYPE_TIMESTAMPTZ_NS;
+    step->zoned = type->kind == TYPE_TIMESTAMPTZ || type->kind == TYPE_TIMESTAMPTZ_NS;
+}
+
+static bool step_make_slots(struct arena *arena, struct decode_step *step)
+{
+    u32 bits = 3;
+    while (UINT32_C(1) << bits < 4 * step->field_count) {
+        bits++;
+    }
+    u32 mask = (UINT32_C(1) << bits) - 1;
+    step->slot_shift = 64 - bits;
+    step->slots = arena_array(arena, (size_t)mask + 1, sizeof(*step->slots));
+    for (u32 i = 0; step->slots != NULL && i < step->field_count && i < UINT16_MAX; i++) {
+        const struct decode_step *field = &step->fields[i];
+        if (field->key_size == 0) {
+            continue;
+        }
+        u32 slot = decode_step_slot(step, field->key + 1, (u32)field->key_size - 3);
+        while (step->slots[slot] != 0) {
+            slot = (slot + 1) & mask;
+        }
+        step->slots[slot] = (u16)(i + 1);
+    }
+    return step->slots != NULL;
+}
+
+static bool step_make(struct arena *arena, const struct decode_plan *plan, struct column *column,
+                      struct decode_step *out_step);
+
+static bool step_make_fields(struct arena *arena, struct decode_step *step, struct column *columns)
+{
+    size_t count = step->plan->child_count;
+    /* One more, which is no field and matches no name: the first foretold where there are none. */
+    step->fields = arena_array(arena, count + 1, sizeof(*step->fields));
+    if (step->fields == NULL) {
+        return false;
+    }
+    step->field_count = (u32)count;
+    step->first[0] = step->first[1] = step->fields;
+    for (size_t i = 0; i < count; i++) {
+        if (!step_make(arena, &step->plan->children[i], &columns[i], &step->fields[i])) {
+            return false;
+        }
+        step->fields[i].next[0] = step->fields[i].next[1] = &step->fields[i + 1];
+        step->sent_count += step->fields[i].own ? 0 : 1;
+    }
+    return step_make_slots(arena, step);
+}
+
+static bool step_make(struct arena *arena, const struct decode_plan *plan, struct column *column,
+                      struct decode_step *out_step)
+{
+    *out_step = (struct decode_step){
+        .column = column,
+        .plan = plan,
+        .nullable = !plan->field->required && plan->role == DECODE_ORDINARY,
+        .own = plan->role == DECODE_INGEST || plan->role == DECODE_CAPTURE,
+        .date = "1970-01-01",
+    };
+    if (!out_step->own) {
+        step_make_key(out_step, plan->field->name);
+    }
+    step_make_type(out_step);
+    return plan->child_count == 0 || step_make_fields(arena, out_step, column->children);
+}
+
+bool decode_step_make_root(struct arena *arena, const struct decode_plan *root,
+                           struct column *columns, struct decode_step *out_step)
+{
+    *out_step = (struct decode_step){.plan = root, .kind = TYPE_STRUCT};
+    return step_make_fields(arena, out_step, columns);
+}
