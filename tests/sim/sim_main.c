@@ -54,6 +54,10 @@ static void note_failure(struct shared *shared, const struct options *options, u
                          const struct sim_violation *violation)
 {
     u32 index = atomic_fetch_add(&shared->failure_count, 1);
+    if (options->config.planted == 0) { /* long runs are read while they go on */
+        (void)printf("seed %llu fails: %s\n", (unsigned long long)seed, violation->rule);
+        (void)fflush(stdout);
+    }
     if (index < FAILURES_MAX) {
         shared->failures[index] = (struct failure){seed, *violation};
     }
