@@ -74,8 +74,12 @@ static void reject_append_also(buf *out, const struct reject_row *row)
 
 /* Whether any JSON reader takes the bytes: JSON, UTF-8, and no half of a surrogate pair (one such
  * line makes a whole file unreadable to DuckDB's read_json). */
-static bool reject_is_plain(str data)
+static bool reject_is_plain(const struct reject_row *row)
 {
+    str data = row->data;
+    if (row->is_json) {
+        return !json_has_lone_surrogate(data);
+    }
     if (!utf8_valid(data)) {
         return false;
     }
@@ -96,6 +100,9 @@ static void reject_append_one_line(buf *out, str data)
     if (!buf_ok(out)) {
         return;
     }
+    if (memchr(data.data, '\r', data.size) == NULL && memchr(data.data, '\n', data.size) == NULL) {
+        return;
+    }
     for (char *at = out->data + start; at < out->data + out->size; at++) {
         if (*at == '\r' || *at == '\n') {
             *at = ' ';
@@ -103,11 +110,12 @@ static void reject_append_one_line(buf *out, str data)
     }
 }
 
-static void reject_append_data(buf *out, str data)
+static void reject_append_data(buf *out, const struct reject_row *row)
 {
+    str data = row->data;
     if (data.data == NULL) {
         buf_append(out, STR(",\"data\":null"));
-    } else if (reject_is_plain(data)) {
+    } else if (reject_is_plain(row)) {
         buf_append(out, STR(",\"data\":"));
         reject_append_one_line(out, data);
     } else {
@@ -152,7 +160,7 @@ void reject_record(buf *out, const struct reject_batch *batch, const struct reje
     buf_append_byte(out, '"');
     reject_append_number(out, STR(",\"schema_id\":"), batch->schema_id);
     reject_append_number(out, STR(",\"mapping_version\":"), batch->mapping_version);
-    reject_append_data(out, row->data);
+    reject_append_data(out, row);
     buf_append(out, STR("}\n"));
 }
 

@@ -36,6 +36,7 @@ struct reject_row {
     size_t hit_count;
     str did_you_mean; /* data NULL: none */
     str data;         /* the element as stored or sent; data NULL: null */
+    bool is_json;     /* `data` is known to be JSON in UTF-8; else it is looked at */
 };
 
 str reject_reason_text(enum reject_reason reason);

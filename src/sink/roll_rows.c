@@ -29,9 +29,9 @@ static size_t utf8_cut(str text, size_t size)
     return size;
 }
 
-/* The API shows a long row cut, as a JSON string. */
+/* The API shows the record, and a long row cut, as a JSON string. */
 static void keep_recent(struct rows_pass *pass, const struct reject_batch *batch,
-                        const struct reject_row *row)
+                        const struct reject_row *row, str printed)
 {
     buf *slot = &pass->recent[pass->recent_next % PLAN_RECENT_MAX];
     pass->recent_next++;
@@ -39,15 +39,17 @@ static void keep_recent(struct rows_pass *pass, const struct reject_batch *batch
         *slot = buf_create(pass->roll->arena, KIB, RECORD_BYTES_MAX);
     }
     buf_truncate(slot, 0);
-    struct reject_row shown = *row;
-    buf cut = {0};
-    if (row->data.size > ROWS_RECENT_DATA_MAX) {
-        cut = buf_create(pass->batch_scratch, 2 * ROWS_RECENT_DATA_MAX, RECORD_BYTES_MAX);
+    if (row->data.size <= ROWS_RECENT_DATA_MAX) {
+        buf_append(slot, printed);
+    } else {
+        struct reject_row shown = *row;
+        buf cut = buf_create(pass->batch_scratch, 2 * ROWS_RECENT_DATA_MAX, RECORD_BYTES_MAX);
         buf_append_json_string(&cut,
                                str_slice(row->data, 0, utf8_cut(row->data, ROWS_RECENT_DATA_MAX)));
         shown.data = buf_str(&cut);
+        shown.is_json = false;
+        reject_record(slot, batch, &shown);
     }
-    reject_record(slot, batch, &shown);
     if (slot->size > 0 && slot->data[slot->size - 1] == '\n') {
         buf_truncate(slot, slot->size - 1);
     }
@@ -57,11 +59,13 @@ static err record(struct rows_pass *pass, size_t batch, const struct reject_row 
                   struct error *error)
 {
     const struct reject_batch described = describe(pass, batch);
+    size_t start = pass->rejects.size;
     reject_record(&pass->rejects, &described, row);
     if (!buf_ok(&pass->rejects)) {
         return error_memory(error);
     }
-    keep_recent(pass, &described, row);
+    keep_recent(pass, &described, row,
+                str_slice(buf_str(&pass->rejects), start, pass->rejects.size));
     pass->counts.reasons[row->hits[0].reason] += rows;
     pass->counts.verdicts[batch].rows_rejected += rows;
     return OK;
@@ -121,21 +125,22 @@ static err take_row(struct rows_pass *pass, size_t batch, i64 index, str line, s
 static err take_line(struct rows_pass *pass, size_t batch, i64 index, str line,
                      enum rows_end *out_end, struct error *error)
 {
-    struct decode_result result = {0};
+    struct decode_result *result = &pass->result;
     if (pass->unwritable.data != NULL) {
         return reject_unwritable(pass, batch, index, line, error);
     }
-    TRY(decode_line(pass->decoder, line, pass->plan->batches[batch].ingest_ts, &result, error));
-    switch (result.verdict) {
+    TRY(decode_line(pass->decoder, line, pass->plan->batches[batch].ingest_ts, result, error));
+    switch (result->verdict) {
     case DECODE_ROW:
         return take_row(pass, batch, index, line, error);
     case DECODE_REJECT: {
         const struct reject_row row = {
             .row = index,
-            .hits = result.hits,
-            .hit_count = result.hit_count,
-            .did_you_mean = result.did_you_mean,
+            .hits = result->hits,
+            .hit_count = result->hit_count,
+            .did_you_mean = result->did_you_mean,
             .data = line,
+            .is_json = true,
         };
         return record(pass, batch, &row, 1, error);
     }
@@ -373,11 +378,10 @@ static err sort_lines(struct rows_pass *pass, u32 **out_order, u32 **out_ends, s
 
 static err write_line(struct rows_pass *pass, const struct rows_line *line, struct error *error)
 {
-    struct decode_result result = {0};
     decoder_reads(pass->decoder, pass->segments[line->batch]);
     TRY(decode_line(pass->decoder, (str){line->data, line->size},
-                    pass->plan->batches[line->batch].ingest_ts, &result, error));
-    assert(result.verdict == DECODE_ROW);
+                    pass->plan->batches[line->batch].ingest_ts, &pass->result, error));
+    assert(pass->result.verdict == DECODE_ROW);
     if (roll_writer_wants(pass->writer, pass->columns, pass->column_count)) {
         TRY(roll_writer_rows(pass->writer, pass->columns, error));
         decoder_clear(pass->decoder);

@@ -41,6 +41,7 @@ struct rows_pass {
     struct partition_spec spec;
     struct decode_settings settings;
     struct decoder *decoder;
+    struct decode_result result; /* of the line at hand */
     struct column *columns;
     size_t column_count;
     struct roll_writer *writer; /* NULL: rejects only */

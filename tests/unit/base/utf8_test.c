@@ -111,12 +111,44 @@ static void cut_ends_at_a_character(void **state)
     assert_int_equal(utf8_cut((str){NULL, 0}, 5).size, 0);
 }
 
+static u64 next_random(u64 *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* Texts of every length, well-formed but for some bytes: both ways find the same place. */
+static void long_texts_are_judged_as_byte_by_byte(void **state)
+{
+    (void)state;
+    static const u32 limits[] = {0x80, 0x80, 0x800, 0x10000, 0x110000};
+    u64 random = 11;
+    char text[256];
+    for (int i = 0; i < 200000; i++) {
+        size_t size = 0;
+        size_t wanted = next_random(&random) % 200;
+        bool ascii = i % 4 == 0;
+        while (size < wanted) {
+            u32 limit = limits[ascii ? 0 : next_random(&random) % ARRAY_COUNT(limits)];
+            u32 point = (u32)(next_random(&random) % limit);
+            size += utf8_encode(point >= 0xd800 && point <= 0xdfff ? 'x' : point, text + size);
+        }
+        for (u64 wrong = next_random(&random) % 3; wrong > 0 && size > 0; wrong--) {
+            text[next_random(&random) % size] = (char)next_random(&random);
+        }
+        size -= size > 0 ? next_random(&random) % 2 : 0;
+        str whole = {text, size};
+        assert_int_equal(utf8_check(whole), utf8_check_plainly(whole));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(well_formed_text_passes),
         cmocka_unit_test(ill_formed_sequences_are_found_at_their_first_byte),
         cmocka_unit_test(every_code_point_but_surrogates_passes_as_encoded),
+        cmocka_unit_test(long_texts_are_judged_as_byte_by_byte),
         cmocka_unit_test(cut_ends_at_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
