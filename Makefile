@@ -19,8 +19,11 @@ test-all: setup  ## test, and what takes long
 conformance: setup  ## DuckDB, PyIceberg, Spark, Polars, ClickHouse and the REST compatibility kit on lhbox's catalog
 	tools/conformance
 
-bench: build/lhbox  ## answers a second, roll speed, size and memory, beside the machine's own figures
-	LHBOX=$(CURDIR)/build/lhbox build/venv/bin/python tests/bench/bench.py
+# QUICK=1: about 2 minutes. ONLY=T5,T6: these figures. PAGE=docs/performance.md: the table goes into it.
+bench: build/lhbox  ## speed, size and memory beside nginx, PostgreSQL, redis, DuckDB, Polars, chdb, pyarrow, PyIceberg
+	tools/setup bench
+	LHBOX=$(CURDIR)/build/lhbox build/venv-bench/bin/python tests/bench/bench.py \
+		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(PAGE),--page $(PAGE))
 
 lint: setup  ## layers, style, banned calls, format
 	tools/lint
