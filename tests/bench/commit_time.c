@@ -212,11 +212,15 @@ static i64 commit_one(struct place *place, struct history *history)
     struct data_file file;
     json_t *request = NULL;
     arena_reset(place->scratch);
+    struct store_group group = {.arena = place->scratch};
     i64 start = seam_monotonic_us(seam_system());
     must(catalog_load(&place->catalog, place->scratch, history->name, &base, &error), &error);
     struct append append = make_append(place, history, &base, &file);
     str bytes = buf_str(&place->file);
-    must(location_put(&place->locations, place->scratch, file.path, &bytes, 1, &error), &error);
+    append.group = &group;
+    must(
+        location_group_put(&place->locations, place->scratch, file.path, &group, &bytes, 1, &error),
+        &error);
     must(commit_append(place->scratch, &place->locations, &base, seam_system(), &append, &request,
                        &error),
          &error);
