@@ -37,15 +37,27 @@ struct chunk {
 
 _Static_assert(sizeof(struct chunk) % ARENA_ALIGN == 0, "the payload must be aligned");
 
+/* An array of its own (arena_regrow); the bytes follow the head. */
+struct block {
+    struct block *next; /* made before this one */
+    struct block *previous;
+    size_t size; /* head included */
+    u64 number;
+};
+
+_Static_assert(sizeof(struct block) % ARENA_ALIGN == 0, "the bytes must be aligned");
+
 /* The chunks from `first` up to `current` are in use, those after `current` are free. */
 struct arena {
     struct chunk *first;
     struct chunk *current; /* NULL: nothing is in use */
     size_t used;           /* of current's payload */
-    size_t bytes;          /* of all chunks, heads included */
+    size_t bytes;          /* of all chunks and blocks, heads included */
     size_t bytes_max;
     size_t chunk_size; /* of the next ordinary chunk, head included */
-    bool refused;      /* an allocation, since the last reset */
+    struct block *blocks;
+    u64 block_count; /* made since creation */
+    bool refused;    /* an allocation, since the last reset */
 };
 
 static _Thread_local i64 growth_count;
@@ -140,25 +152,28 @@ static bool arena_footprint(size_t size, size_t *out_footprint)
     return num_add_size(padded / ARENA_ALIGN * ARENA_ALIGN, ARENA_GAP, out_footprint);
 }
 
-/* Puts a new chunk with room for `need` at the head of the free list. */
-static bool arena_add_chunk(struct arena *arena, size_t need)
+/* Whether the limit, and a test, let `size` more bytes come from the system. */
+static bool arena_may_take(struct arena *arena, size_t size)
 {
     growth_count++;
     if (growth_count == growth_fails_at) {
         return false;
     }
-    size_t least = 0;
-    if (!num_add_size(need, sizeof(struct chunk), &least)) {
-        return false;
-    }
-    if (arena->bytes > arena->bytes_max || least > arena->bytes_max - arena->bytes) {
+    if (arena->bytes > arena->bytes_max || size > arena->bytes_max - arena->bytes) {
         /* Chunks kept for reuse must not make the limit nearer than it is. */
         arena_drop_free(arena);
     }
-    size_t left = arena->bytes_max - arena->bytes;
-    if (least > left) {
+    return size <= arena->bytes_max - arena->bytes;
+}
+
+/* Puts a new chunk with room for `need` at the head of the free list. */
+static bool arena_add_chunk(struct arena *arena, size_t need)
+{
+    size_t least = 0;
+    if (!num_add_size(need, sizeof(struct chunk), &least) || !arena_may_take(arena, least)) {
         return false;
     }
+    size_t left = arena->bytes_max - arena->bytes;
     size_t total = least > arena->chunk_size || growth_is_each ? least : arena->chunk_size;
     total = total < left ? total : left;
 
@@ -269,13 +284,90 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_siz
     return bytes;
 }
 
+/* ---- blocks ---- */
+
+/* Its neighbours and the arena, after it moved. */
+static void block_link(struct arena *arena, struct block *block)
+{
+    if (block->next != NULL) {
+        block->next->previous = block;
+    }
+    if (block->previous != NULL) {
+        block->previous->next = block;
+    } else {
+        arena->blocks = block;
+    }
+}
+
+static void *block_make(struct arena *arena, size_t size)
+{
+    struct block *block = malloc(size);
+    assert(block != NULL);
+    *block = (struct block){.next = arena->blocks, .size = size, .number = arena->block_count++};
+    block_link(arena, block);
+    arena->bytes += size;
+    return block + 1;
+}
+
+static void *block_resize(struct arena *arena, struct block *block, size_t size)
+{
+    struct block *moved = realloc(block, size);
+    assert(moved != NULL);
+    arena->bytes += size - moved->size;
+    moved->size = size;
+    block_link(arena, moved);
+    return moved + 1;
+}
+
+/* Those made since there were so many. */
+static void blocks_free(struct arena *arena, u64 count)
+{
+    while (arena->blocks != NULL && arena->blocks->number >= count) {
+        struct block *block = arena->blocks;
+        arena->blocks = block->next;
+        if (block->next != NULL) {
+            block->next->previous = NULL;
+        }
+        arena->bytes -= block->size;
+        free(block);
+    }
+}
+
+void *arena_regrow(struct arena *arena, void *old, size_t old_size, size_t new_size)
+{
+    assert(new_size >= old_size);
+    if (new_size <= ARENA_BLOCK_BYTES) {
+        return arena_grow(arena, old, old_size, new_size);
+    }
+    struct block *block = old_size > ARENA_BLOCK_BYTES ? (struct block *)old - 1 : NULL;
+    size_t size = 0;
+    bool fits = num_add_size(new_size, sizeof(struct block), &size) &&
+                arena_may_take(arena, block != NULL ? size - block->size : size);
+    if (!fits) {
+        arena->refused = true;
+        return NULL;
+    }
+    if (block != NULL) {
+        return block_resize(arena, block, size);
+    }
+    void *bytes = block_make(arena, size);
+    if (old_size > 0) {
+        memcpy(bytes, old, old_size);
+    }
+    return bytes;
+}
+
+/* ---- going back ---- */
+
 struct arena_mark arena_mark(const struct arena *arena)
 {
-    return (struct arena_mark){.chunk = arena->current, .used = arena->used};
+    return (struct arena_mark){
+        .chunk = arena->current, .used = arena->used, .blocks = arena->block_count};
 }
 
 void arena_reset_to(struct arena *arena, struct arena_mark mark)
 {
+    blocks_free(arena, mark.blocks);
     arena->current = mark.chunk;
     arena->used = mark.used;
     if (arena->current != NULL) {
@@ -291,7 +383,7 @@ void arena_reset_to(struct arena *arena, struct arena_mark mark)
 
 void arena_reset(struct arena *arena)
 {
-    arena_reset_to(arena, (struct arena_mark){.chunk = NULL, .used = 0});
+    arena_reset_to(arena, (struct arena_mark){.chunk = NULL});
     arena->refused = false;
 }
 

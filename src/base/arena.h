@@ -15,6 +15,7 @@ struct arena;
 struct arena_mark {
     void *chunk;
     size_t used;
+    u64 blocks;
 };
 
 struct arena *arena_create(size_t bytes_max);
@@ -26,6 +27,11 @@ void *arena_array(struct arena *arena, size_t count, size_t size);
 /* Grows the most recent allocation in place where possible, else allocates and copies. The new
  * bytes are not zeroed. NULL at the limit (the old allocation is still there). */
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_size);
+/* The same for an array that may become large and whose old place nobody looks at any more: past
+ * ARENA_BLOCK_BYTES it is a block of its own, and what it leaves behind is given back at once. All
+ * growths of an array, the first one too, are by this function or none. */
+enum { ARENA_BLOCK_BYTES = 32 * KIB };
+void *arena_regrow(struct arena *arena, void *old, size_t old_size, size_t new_size);
 /* Frees everything allocated since creation or since the mark; chunks are kept for reuse. */
 void arena_reset(struct arena *arena);
 struct arena_mark arena_mark(const struct arena *arena);

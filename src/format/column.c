@@ -97,8 +97,8 @@ static bool column_grow_values(struct column *column)
     if (!num_mul_i64(capacity, 2, &capacity)) {
         return false;
     }
-    u8 *valid = arena_grow(column->arena, column->valid, (size_t)column->capacity,
-                           (size_t)capacity);
+    u8 *valid = arena_regrow(column->arena, column->valid, (size_t)column->capacity,
+                             (size_t)capacity);
     if (valid == NULL) {
         return false;
     }
@@ -109,7 +109,7 @@ static bool column_grow_values(struct column *column)
         if (!num_mul_size((size_t)capacity + 1, 8, &new_size)) {
             return false;
         }
-        i64 *offsets = arena_grow(column->arena, column->offsets, old_size, new_size);
+        i64 *offsets = arena_regrow(column->arena, column->offsets, old_size, new_size);
         if (offsets == NULL) {
             /* `valid` is larger than `capacity` says, which harms nobody. */
             return false;
@@ -130,8 +130,8 @@ static bool column_grow_data(struct column *column, i64 needed)
         return false;
     }
     capacity = num_max_i64(capacity, num_max_i64(needed, COLUMN_CAPACITY_FIRST));
-    u8 *data = arena_grow(column->arena, column->data, (size_t)column->data_capacity,
-                          (size_t)capacity);
+    u8 *data = arena_regrow(column->arena, column->data, (size_t)column->data_capacity,
+                            (size_t)capacity);
     if (data == NULL) {
         return false;
     }

@@ -1,7 +1,6 @@
 /* room: scratch memory that is taken again for every column chunk. Private to parquet.
  *
- * It only grows, doubling, so that what growth leaves behind in the arena is at most as much again.
- * What was in it is lost by room_take. Owned by a writer. */
+ * It only grows, doubling. What was in it is lost by room_take. Owned by a writer. */
 #ifndef LHBOX_FORMAT_PARQUET_ROOM_H
 #define LHBOX_FORMAT_PARQUET_ROOM_H
 
@@ -24,7 +23,7 @@ static inline void *room_take(struct room *room, struct arena *arena, i64 count,
     }
     size_t doubled = room->capacity * 2;
     size_t capacity = needed > doubled ? needed : doubled;
-    void *data = arena_grow(arena, NULL, 0, capacity);
+    void *data = arena_regrow(arena, room->data, room->capacity, capacity);
     if (data == NULL) {
         return NULL;
     }

@@ -197,6 +197,66 @@ static void armed_for_allocations_each_is_a_growth(void **state)
     assert_false(arena_refused(arena));
 }
 
+/* Two arrays growing side by side: what they leave behind is not kept. */
+static void arrays_that_grow_large_leave_nothing_behind(void **state)
+{
+    (void)state;
+    enum { LAST = 4 * MIB };
+    AUTO_ARENA struct arena *arena = arena_create(2 * LAST + MIB);
+    u32 *arrays[2] = {0};
+    size_t size = 0;
+    for (size_t next = 64; next <= LAST; next *= 2) {
+        for (u32 i = 0; i < 2; i++) {
+            arrays[i] = arena_regrow(arena, arrays[i], size, next);
+            assert_non_null(arrays[i]);
+            for (size_t at = size / sizeof(u32); at < next / sizeof(u32); at++) {
+                arrays[i][at] = (u32)at * 2 + i;
+            }
+        }
+        size = next;
+    }
+    for (size_t at = 0; at < LAST / sizeof(u32); at++) {
+        assert_int_equal(arrays[0][at], at * 2);
+        assert_int_equal(arrays[1][at], at * 2 + 1);
+    }
+    assert_in_range(arena_bytes(arena), 2 * LAST, 2 * LAST + 8 * ARENA_BLOCK_BYTES);
+    assert_null(arena_regrow(arena, arrays[0], LAST, 2 * LAST));
+    assert_true(arena_refused(arena));
+    assert_int_equal(arrays[0][1], 2);
+    arena_reset(arena);
+    assert_in_range(arena_bytes(arena), 0, 8 * ARENA_BLOCK_BYTES);
+}
+
+static void a_mark_gives_back_the_arrays_made_since(void **state)
+{
+    (void)state;
+    enum { SIZE = 2 * ARENA_BLOCK_BYTES };
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    char *old = arena_regrow(arena, NULL, 0, SIZE);
+    memset(old, 'x', SIZE);
+    struct arena_mark mark = arena_mark(arena);
+    size_t bytes = arena_bytes(arena);
+    assert_non_null(arena_regrow(arena, NULL, 0, SIZE));
+    old = arena_regrow(arena, old, SIZE, 2 * SIZE);
+    arena_reset_to(arena, mark);
+    assert_int_equal(arena_bytes(arena), bytes + SIZE);
+    for (int i = 0; i < SIZE; i++) {
+        assert_int_equal(old[i], 'x');
+    }
+}
+
+static void each_growth_of_a_large_array_can_fail(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(MIB);
+    arena_fail_growth_at(2);
+    char *array = arena_regrow(arena, NULL, 0, 2 * ARENA_BLOCK_BYTES);
+    assert_non_null(array);
+    assert_null(arena_regrow(arena, array, 2 * ARENA_BLOCK_BYTES, 4 * ARENA_BLOCK_BYTES));
+    assert_int_equal(arena_growths(), 2);
+    arena_fail_growth_at(0);
+}
+
 static void destroying_nothing_is_allowed(void **state)
 {
     (void)state;
@@ -222,6 +282,9 @@ int main(void)
         cmocka_unit_test(reset_to_a_mark_keeps_what_is_older),
         cmocka_unit_test(nth_growth_fails_as_at_the_limit),
         cmocka_unit_test(armed_for_allocations_each_is_a_growth),
+        cmocka_unit_test(arrays_that_grow_large_leave_nothing_behind),
+        cmocka_unit_test(a_mark_gives_back_the_arrays_made_since),
+        cmocka_unit_test(each_growth_of_a_large_array_can_fail),
         cmocka_unit_test(destroying_nothing_is_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
