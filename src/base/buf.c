@@ -103,10 +103,15 @@ void buf_append_format(buf *buffer, const char *format, ...)
     va_start(arguments, format);
     va_list again;
     va_copy(again, arguments);
-    int size = vsnprintf(NULL, 0, format, arguments);
+    /* Most often it fits where the buffer ends. */
+    size_t room = buffer->data != NULL && !buffer->failed ? buffer->capacity - buffer->size : 0;
+    char *end = room > 0 ? buffer->data + buffer->size : NULL;
+    int size = vsnprintf(end, room > 0 ? room + 1 : 0, format, arguments);
     va_end(arguments);
     assert(size >= 0);
-    if (buf_make_room(buffer, (size_t)size)) {
+    if (room > 0 && (size_t)size <= room) {
+        buffer->size += (size_t)size;
+    } else if (buf_make_room(buffer, (size_t)size)) {
         int written = vsnprintf(buffer->data + buffer->size, (size_t)size + 1, format, again);
         assert(written == size);
         buffer->size += (size_t)size;

@@ -18,19 +18,16 @@ bool str_equal(str a, str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-static unsigned char str_lower(char byte)
-{
-    unsigned char value = (unsigned char)byte;
-    return value >= 'A' && value <= 'Z' ? (unsigned char)(value | 0x20) : value;
-}
-
 bool str_equal_ignore_case(str a, str b)
 {
     if (a.size != b.size) {
         return false;
     }
     for (size_t i = 0; i < a.size; i++) {
-        if (str_lower(a.data[i]) != str_lower(b.data[i])) {
+        unsigned char one = (unsigned char)a.data[i];
+        unsigned char difference = one ^ (unsigned char)b.data[i];
+        one |= 0x20;
+        if (difference != 0 && (difference != 0x20 || one < 'a' || one > 'z')) {
             return false;
         }
     }

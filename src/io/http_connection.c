@@ -192,6 +192,7 @@ void http_connection_close(struct http_connection *connection)
     input_drop(connection);
     http_tls_close(connection->tls);
     connection->tls = NULL;
+    explicit_bzero(connection->kept, sizeof(connection->kept));
     close(connection->fd);
     connection->fd = -1;
     connection_unlink(loop, connection);

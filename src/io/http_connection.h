@@ -44,6 +44,7 @@ enum {
     HTTP_REQUEST_ID_SIZE = 24,
     HTTP_PEER_SIZE = 48,
     HTTP_LINE_START_SIZE = 24,
+    HTTP_REQUEST_BYTES_MAX = 32 * MIB,
     HTTP_LEAD_SIZE = 192,
     HTTP_TRAILER_BYTES_MAX = 4 * KIB,
     HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
@@ -172,6 +173,7 @@ struct http_connection {
     i64 drain_end_us;
     char peer[HTTP_PEER_SIZE];
     size_t peer_size;
+    _Alignas(16) char kept[HTTP_KEPT_SIZE]; /* the application's */
 };
 
 struct http_loop {
@@ -189,6 +191,7 @@ struct http_loop {
     i64 now_us;
     instant date_second;
     char date[64]; /* as in the Date header */
+    size_t date_size;
     u64 request_number;
     u64 id_prefix;
     char *buffer;  /* HTTP_BUFFER_SIZE */

@@ -13,12 +13,25 @@
 enum {
     EVENTS_MAX = 256,
     SCRATCH_SIZE = 16 * KIB,
+    HELD_LOOPS = 16,
     ARENA_KEPT_BYTES_MAX = 256 * KIB,
     CONNECTIONS_PER_LOOP_BYTES_MAX = 1 << 30,
 };
 
 /* The loop that this thread runs, if it runs one. */
 static _Thread_local struct http_loop *loop_here;
+
+/* Answers of this thread that leave together, per loop. */
+struct held_chain {
+    struct http_loop *loop;
+    struct http_request *newest;
+    struct http_request *oldest;
+};
+struct held {
+    bool holding;
+    struct held_chain chains[HELD_LOOPS]; /* more loops than that are told at once */
+};
+static _Thread_local struct held held;
 
 /* ---- arenas of requests ---- */
 
@@ -28,9 +41,8 @@ struct arena *http_loop_take_arena(struct http_loop *loop)
         loop->pool_count--;
         return loop->pool[loop->pool_count];
     }
-    /* A growing buffer leaves its former copies behind. */
     size_t body_bytes_max = (size_t)loop->server->options.body_bytes_max;
-    return arena_create(MIB + 3 * body_bytes_max);
+    return arena_create(HTTP_REQUEST_BYTES_MAX + 4 * body_bytes_max);
 }
 
 void http_loop_give_arena(struct http_loop *loop, struct arena *arena)
@@ -53,6 +65,55 @@ void http_loop_wake(struct http_loop *loop)
     (void)written; /* a full counter wakes it as well */
 }
 
+/* Hands a chain of answers over, from its newest to its oldest. */
+static void answers_push(struct http_loop *loop, struct http_request *newest,
+                         struct http_request *oldest)
+{
+    int wake_fd =
+        loop->wake_fd; /* once the requests are in the queue, the loop may be at its end */
+    struct http_request *first = atomic_load_explicit(&loop->answered, memory_order_relaxed);
+    do {
+        oldest->next_answered = first;
+    } while (!atomic_compare_exchange_weak_explicit(&loop->answered, &first, newest,
+                                                    memory_order_release, memory_order_relaxed));
+    if (first == NULL) {
+        u64 one = 1;
+        ssize_t written = write(wake_fd, &one, sizeof(one));
+        (void)written;
+    }
+}
+
+static bool answer_hold(struct http_request *request)
+{
+    for (size_t i = 0; held.holding && i < HELD_LOOPS; i++) {
+        struct held_chain *chain = &held.chains[i];
+        if (chain->loop == NULL) {
+            *chain = (struct held_chain){request->loop, NULL, request};
+        }
+        if (chain->loop == request->loop) {
+            request->next_answered = chain->newest;
+            chain->newest = request;
+            return true;
+        }
+    }
+    return false;
+}
+
+void http_answers_hold(void)
+{
+    assert(!held.holding);
+    held.holding = true;
+}
+
+void http_answers_release(void)
+{
+    assert(held.holding);
+    for (size_t i = 0; i < HELD_LOOPS && held.chains[i].loop != NULL; i++) {
+        answers_push(held.chains[i].loop, held.chains[i].newest, held.chains[i].oldest);
+    }
+    held = (struct held){.holding = false};
+}
+
 void http_loop_answered(struct http_request *request)
 {
     struct http_loop *loop = request->loop;
@@ -65,16 +126,8 @@ void http_loop_answered(struct http_request *request)
         loop->answered_here = request;
         return;
     }
-    int wake_fd = loop->wake_fd; /* once the request is in the queue, the loop may be at its end */
-    struct http_request *first = atomic_load_explicit(&loop->answered, memory_order_relaxed);
-    do {
-        request->next_answered = first;
-    } while (!atomic_compare_exchange_weak_explicit(&loop->answered, &first, request,
-                                                    memory_order_release, memory_order_relaxed));
-    if (first == NULL) {
-        u64 one = 1;
-        ssize_t written = write(wake_fd, &one, sizeof(one));
-        (void)written;
+    if (!answer_hold(request)) {
+        answers_push(loop, request, request);
     }
 }
 
@@ -139,9 +192,11 @@ static void loop_read_clocks(struct http_loop *loop)
     i64 day = second / 86400;
     i64 rest = second % 86400;
     struct civil civil = time_civil_from_days(day);
-    (void)snprintf(loop->date, sizeof(loop->date), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-                   days + 3 * (day % 7), (int)civil.day, months + 3 * (civil.month - 1),
-                   (int)civil.year, (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
+    int size = snprintf(loop->date, sizeof(loop->date), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+                        days + 3 * (day % 7), (int)civil.day, months + 3 * (civil.month - 1),
+                        (int)civil.year, (int)(rest / 3600), (int)(rest / 60 % 60),
+                        (int)(rest % 60));
+    loop->date_size = (size_t)size;
 }
 
 static void connection_event(struct http_connection *connection, u32 events)

@@ -4,17 +4,28 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 
-#include <stdio.h>
-
 enum { TEXT_CAPACITY = 1 * KIB, FIELD_CAPACITY = 16 };
+
+/* The digits of value's low bits, without leading zeros but at least `least`. */
+static char *put_hex(char *to, u64 value, int least)
+{
+    int digits = least;
+    while (digits < 16 && value >> (4 * digits) != 0) {
+        digits++;
+    }
+    for (int i = digits - 1; i >= 0; i--) {
+        *to++ = "0123456789abcdef"[value >> (4 * i) & 15];
+    }
+    return to;
+}
 
 static void request_name(struct http_request *request, struct http_loop *loop)
 {
     request->number = ++loop->request_number;
-    int size = snprintf(request->id, sizeof(request->id), "%012llx-%llx",
-                        (unsigned long long)(loop->id_prefix & 0xffffffffffff),
-                        (unsigned long long)(request->number & 0xffffffffff));
-    request->id_size = (size_t)size;
+    char *to = put_hex(request->id, loop->id_prefix & 0xffffffffffff, 12);
+    *to++ = '-';
+    to = put_hex(to, request->number & 0xffffffffff, 1);
+    request->id_size = (size_t)(to - request->id);
     assert(request->id_size < sizeof(request->id));
 }
 
@@ -240,6 +251,12 @@ const char *http_request_read_target(struct http_request *request, str raw_prefi
 struct arena *http_request_arena(struct http_request *request)
 {
     return request->arena;
+}
+
+void *http_request_kept(struct http_request *request)
+{
+    assert(request->connection != NULL);
+    return request->connection->kept;
 }
 
 void http_request_set_user(struct http_request *request, void *user)

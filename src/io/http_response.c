@@ -100,6 +100,14 @@ static void append_value(buf *out, str value)
     }
 }
 
+/* A header of our own words. */
+static void append_plain(buf *out, str name, str value)
+{
+    buf_append(out, name);
+    buf_append(out, value);
+    buf_append(out, STR("\r\n"));
+}
+
 static void append_header(buf *out, str name, str value)
 {
     buf_append(out, name);
@@ -120,7 +128,7 @@ static size_t rest_size(const struct http_response *response)
 static void append_rest(buf *out, const struct http_request *request,
                         const struct http_response *response)
 {
-    append_header(out, STR("X-Request-Id"), http_request_id(request));
+    append_plain(out, STR("X-Request-Id: "), http_request_id(request));
     for (size_t index = 0; index < response->header_count; index++) {
         append_header(out, response->headers[index].name, response->headers[index].value);
     }
@@ -131,9 +139,11 @@ static void append_rest(buf *out, const struct http_request *request,
         buf_append(out, STR("\r\n"));
     }
     if (status_has_body(response->status)) {
-        append_header(out, STR("Content-Type"),
-                      response->content_type.size > 0 ? response->content_type
-                                                      : STR("application/json"));
+        if (response->content_type.size > 0) {
+            append_header(out, STR("Content-Type"), response->content_type);
+        } else {
+            append_plain(out, STR("Content-Type: "), STR("application/json"));
+        }
         buf_append(out, STR("Content-Length: "));
         buf_append_i64(out, (i64)response->body.size);
         buf_append(out, STR("\r\n"));
@@ -258,12 +268,19 @@ void http_response_lead(struct http_connection *connection)
 {
     const struct http_loop *loop = connection->loop;
     int status = connection->request->answer.status;
-    const char *kept = connection->parser.http_minor == 0 ? "Connection: keep-alive\r\n" : "";
-    int size = snprintf(connection->lead, sizeof(connection->lead),
-                        "HTTP/1.1 %d %s\r\nDate: %s\r\n%s", status, reason_phrase(status),
-                        loop->date, connection->close_after ? "Connection: close\r\n" : kept);
-    connection->lead_size = (size_t)size;
-    assert(connection->lead_size < sizeof(connection->lead));
+    buf lead = {.data = connection->lead, .capacity = HTTP_LEAD_SIZE, .size_max = HTTP_LEAD_SIZE};
+    buf_append(&lead, STR("HTTP/1.1 "));
+    buf_append_i64(&lead, status);
+    buf_append(&lead, STR(" "));
+    buf_append(&lead, str_from(reason_phrase(status)));
+    append_plain(&lead, STR("\r\nDate: "), (str){loop->date, loop->date_size});
+    if (connection->close_after) {
+        buf_append(&lead, STR("Connection: close\r\n"));
+    } else if (connection->parser.http_minor == 0) {
+        buf_append(&lead, STR("Connection: keep-alive\r\n"));
+    }
+    assert(buf_ok(&lead));
+    connection->lead_size = lead.size;
     metric_add(METRIC_HTTP_REQUESTS, 1);
     if (status >= 400) {
         metric_add(METRIC_HTTP_REFUSED, 1);

@@ -23,6 +23,8 @@
 struct http_server;
 struct http_request;
 
+enum { HTTP_KEPT_SIZE = 256 };
+
 enum http_method {
     HTTP_GET,
     HTTP_HEAD,
@@ -95,9 +97,13 @@ void http_server_stop(struct http_server *server);
 
 /* ---- a request ---- */
 
-/* Lives until `gone`; for what the application keeps with the request. Limit: 1 MiB beside the
- * body. */
+/* Lives until `gone`; for what the application keeps with the request. Limit: 32 MiB and four times
+ * the largest body, for a buffer that grows leaves its former copies behind. Its loop's before
+ * `complete`, the application's until http_respond. */
 struct arena *http_request_arena(struct http_request *request);
+/* HTTP_KEPT_SIZE bytes that go with the connection, zero at its beginning and wiped at its end: for
+ * what the application remembers from one request to the next. Not while the request is parked. */
+void *http_request_kept(struct http_request *request);
 void http_request_set_user(struct http_request *request, void *user);
 void *http_request_user(const struct http_request *request);
 enum http_method http_request_method(const struct http_request *request);
@@ -129,6 +135,10 @@ struct http_response {
 };
 /* Answers; the response is copied before it returns. Exactly once per request. Any thread. */
 void http_respond(struct http_request *request, const struct http_response *response);
+/* Between the two the answers that this thread gives are held back, and leave together: one wake
+ * for each loop. For answers that are at hand. */
+void http_answers_hold(void);
+void http_answers_release(void);
 /* The error as the contract's JSON object (§3), with Retry-After where it must be. */
 void http_respond_error(struct http_request *request, const struct error *error);
 /* That body alone, for who adds headers: {"error":{"code","message","hint","retryable",…}}. */

@@ -4,6 +4,8 @@
 #include "server/sink_json.h"
 #include "sink/intake.h"
 
+_Static_assert(sizeof(struct intake_known_key) <= HTTP_KEPT_SIZE, "what a connection keeps");
+
 enum { WAIT_SECONDS_DEFAULT = 30, WAIT_SECONDS_MAX = 60, ANSWER_BYTES_MAX = 64 * KIB };
 
 str send_route(const struct http_request *request)
@@ -71,29 +73,23 @@ static void answered(void *context, const struct intake_answer *answer)
 
 /* ---- the head ---- */
 
-/* Two of a header that may stand once: whoever reads the request next may take the other one. */
+/* Two of a header that may stand once: whoever reads the request next may take the other one. Of
+ * Authorization, Idempotency-Key, Content-Type and Content-Length io/http has seen to that. */
 MUST_USE static err check_doubled(const struct http_request *request, struct error *error)
 {
-    static const struct {
-        str name;
-        enum error_code code;
-    } single[] = {{STR_INIT("Authorization"), ERROR_BAD_REQUEST},
-                  {STR_INIT("Idempotency-Key"), ERROR_BAD_IDEMPOTENCY_KEY},
-                  {STR_INIT("Content-Type"), ERROR_BAD_REQUEST},
-                  {STR_INIT("Content-Length"), ERROR_BAD_REQUEST},
-                  {STR_INIT("Content-Encoding"), ERROR_BAD_REQUEST}};
-    for (size_t i = 0; i < ARRAY_COUNT(single); i++) {
-        if (http_request_header_times(request, single[i].name) > 1) {
-            return error_set(error, INVALID, single[i].code, "the header %.*s stands twice",
-                             STR_ARG(single[i].name));
-        }
-    }
-    return OK;
+    static const str name = STR_INIT("Content-Encoding");
+    return http_request_header_times(request, name) <= 1
+               ? OK
+               : error_set(error, INVALID, ERROR_BAD_REQUEST, "the header %.*s stands twice",
+                           STR_ARG(name));
 }
 
 MUST_USE static err check_query(const struct http_request *request, struct error *error)
 {
     str query = http_request_query(request);
+    if (query.size == 0) {
+        return OK;
+    }
     if (str_find(query, STR("al_send_")) < 0 && str_find(query, STR("al_key_")) < 0) {
         return OK;
     }
@@ -154,6 +150,9 @@ MUST_USE static err parameter_refused(struct error *error, const char *name, con
 MUST_USE static err read_parameters(struct http_request *request, struct intake_request *wanted,
                                     struct error *error)
 {
+    if (http_request_query(request).size == 0) {
+        return OK; /* as `wanted` stands: at once, and no dry run */
+    }
     str wait = http_request_parameter(request, STR("wait"));
     str timeout = http_request_parameter(request, STR("timeout"));
     str dry_run = http_request_parameter(request, STR("dry_run"));
@@ -183,10 +182,11 @@ MUST_USE static err head_judge(struct service *service, struct http_request *req
         .content_length = http_request_content_length(request),
         .answered = answered,
         .context = request,
+        .arena = http_request_arena(request),
     };
     TRY(intake_authenticate(service->intake, sink_id,
                             http_request_header(request, STR("Authorization")),
-                            http_request_peer(request), &sink, error));
+                            http_request_kept(request), http_request_peer(request), &sink, error));
     TRY(read_parameters(request, &wanted, error));
     TRY(intake_begin(service->intake, sink, &wanted, &send, error));
     err result = check_media(request, error);

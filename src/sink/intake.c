@@ -40,10 +40,12 @@ struct intake_options intake_options_default(void)
 
 /* ---- the http thread's part ---- */
 
-err intake_authenticate(struct intake *intake, str sink_id, str authorization, str peer,
-                        struct intake_sink **out_sink, struct error *error)
+err intake_authenticate(struct intake *intake, str sink_id, str authorization,
+                        struct intake_known_key *known, str peer, struct intake_sink **out_sink,
+                        struct error *error)
 {
-    return intake_sinks_authenticate(intake->sinks, sink_id, authorization, peer, out_sink, error);
+    return intake_sinks_authenticate(intake->sinks, sink_id, authorization, known, peer, out_sink,
+                                     error);
 }
 
 /* The header's id, or `srv.<ULID>` where the sink allows that. */
@@ -103,6 +105,7 @@ MUST_USE static err send_begin(struct intake *intake, struct intake_sink *sink,
     }
     struct intake_sink_view view = intake_sinks_view(intake->sinks, sink);
     *send = (struct intake_send){.arena = arena,
+                                 .arena_lent = arena == request->arena,
                                  .intake = intake,
                                  .sink = sink,
                                  .warehouse = view.warehouse,
@@ -123,6 +126,9 @@ err intake_begin(struct intake *intake, struct intake_sink *sink,
                  struct error *error)
 {
     assert(request->answered != NULL);
+    if (request->arena != NULL) {
+        return send_begin(intake, sink, request, request->arena, out_send, error);
+    }
     /* A body in pieces is copied as it grows, and refused elements are kept beside it. */
     size_t body_max = (size_t)intake->options.limits.body_bytes_max;
     struct arena *arena = arena_create(body_max * 4 + (size_t)32 * MIB);
@@ -140,7 +146,9 @@ err intake_send_body(struct intake_send *send, str piece, struct error *error)
 
 void intake_send_drop(struct intake_send *send)
 {
-    arena_destroy(send->arena);
+    if (!send->arena_lent) {
+        arena_destroy(send->arena);
+    }
 }
 
 /* `[]` stores nothing and leaves the id free. */

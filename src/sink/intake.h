@@ -40,6 +40,9 @@ struct intake_options {
     /* Called after batches of a sink were accepted; may be NULL. Must not block. */
     void (*accepted)(void *context, str sink_id);
     void *accepted_context;
+    /* Called before and after the answers of a group, on one thread; may be NULL. */
+    void (*answers_begin)(void);
+    void (*answers_end)(void);
     /* Called for a send that waits: intake_notify_committed is wanted when no batch of the sink up
      * to seq is pending or planned any more. May be NULL. */
     void (*watch)(void *context, str sink_id, i64 seq, i64 timeout_us);
@@ -78,9 +81,19 @@ struct intake_answer {
 /* Called exactly once for each completed send, on whatever thread. */
 typedef void (*intake_answered)(void *context, const struct intake_answer *answer);
 
+/* The hash of the header that was seen last, so that a client that sends the same again and again
+ * has it hashed once. It says nothing of what the key may do: that is compared each time. Zero at
+ * first; one thread at a time. */
+struct intake_known_key {
+    u32 size; /* of the header; 0: none */
+    char header[160];
+    struct sha256 hash;
+};
+
 /* DENIED with bad_key (no such sink, no key or a wrong one: all alike), send_only (an API key),
- * sink_deleted, or BUSY with rate_limited. `authorization` may have data NULL. */
-MUST_USE err intake_authenticate(struct intake *intake, str sink_id, str authorization, str peer,
+ * sink_deleted, or BUSY with rate_limited. `authorization` may have data NULL, known be NULL. */
+MUST_USE err intake_authenticate(struct intake *intake, str sink_id, str authorization,
+                                 struct intake_known_key *known, str peer,
                                  struct intake_sink **out_sink, struct error *error);
 
 struct intake_request {
@@ -90,6 +103,7 @@ struct intake_request {
     i64 wait_us; /* answer when the batch is final, or after this long; 0: at once */
     intake_answered answered;
     void *context;
+    struct arena *arena; /* for the send; goes with `context`. NULL: the send has one of its own */
 };
 /* Checks id, length and the state of the service. */
 MUST_USE err intake_begin(struct intake *intake, struct intake_sink *sink,

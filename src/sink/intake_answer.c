@@ -36,9 +36,11 @@ str intake_answer_print(struct intake_send *send)
     const struct intake_body *body = &send->body;
     char at[TIME_TEXT_SIZE];
     buf out = buf_create(send->arena, ANSWER_ROOM, ANSWER_MAX);
-    buf_append_format(&out,
-                      "{\"accepted\":%lld,\"rejected\":%zu,\"reasons\":", (long long)body->accepted,
-                      body->refused_count);
+    buf_append(&out, STR("{\"accepted\":"));
+    buf_append_i64(&out, body->accepted);
+    buf_append(&out, STR(",\"rejected\":"));
+    buf_append_i64(&out, (i64)body->refused_count);
+    buf_append(&out, STR(",\"reasons\":"));
     intake_body_print_reasons(body, &out);
     if (body->refused_count > INTAKE_REASONS_SHOWN) {
         buf_append(&out, STR(",\"reasons_truncated\":true"));
@@ -48,9 +50,13 @@ str intake_answer_print(struct intake_send *send)
     if (send->id_made) {
         buf_append(&out, STR(",\"idempotent\":false"));
     }
-    buf_append_format(&out, ",\"bytes\":%zu,\"received_at\":\"%.*s\",\"state\":\"%s\"}",
-                      intake_body_stored(body).size, STR_ARG(time_format(send->received_at, at)),
-                      first_state(body));
+    buf_append(&out, STR(",\"bytes\":"));
+    buf_append_i64(&out, (i64)intake_body_stored(body).size);
+    buf_append(&out, STR(",\"received_at\":\""));
+    buf_append(&out, time_format(send->received_at, at));
+    buf_append(&out, STR("\",\"state\":\""));
+    buf_append(&out, str_from(first_state(body)));
+    buf_append(&out, STR("\"}"));
     return buf_ok(&out) ? buf_str(&out) : (str){NULL, 0};
 }
 
@@ -74,8 +80,9 @@ str intake_answer_with_state(struct arena *arena, str first_answer, enum batch_s
 void intake_send_answer(struct intake_send *send, const struct intake_answer *answer)
 {
     assert(send->answered != NULL);
+    struct arena *own = send->arena_lent ? NULL : send->arena; /* a lent one goes by the call */
     send->answered(send->context, answer);
-    arena_destroy(send->arena);
+    arena_destroy(own);
 }
 
 void intake_send_refuse(struct intake_send *send, const struct error *error)
@@ -110,6 +117,10 @@ static void answer_state(struct intake_send *send, str first_answer, enum batch_
 
 void intake_send_accepted(struct intake_send *send, enum batch_state state)
 {
+    if (strcmp(first_state(&send->body), state_text(state)) == 0) {
+        intake_send_answer(send, &(struct intake_answer){.status = 202, .body = send->answer});
+        return;
+    }
     answer_state(send, send->answer, state, INTAKE_ANSWER_FIRST);
 }
 

@@ -206,6 +206,9 @@ err intake_body_end(struct intake_body *body, struct error *error)
         return body_refused(body, event, error);
     }
     assert(body->accepted + (i64)body->refused_count == body->rows);
+    body->body_digest = crypto_hash_end(&body->body_hash);
+    body->stored_digest = body->accepted > 0 ? crypto_hash_end(&body->stored_hash)
+                                             : crypto_sha256(STR(""));
     return OK;
 }
 
@@ -218,14 +221,12 @@ str intake_body_stored(const struct intake_body *body)
 
 struct sha256 intake_body_stored_hash(const struct intake_body *body)
 {
-    struct crypto_hash hash = body->stored_hash;
-    return body->accepted > 0 ? crypto_hash_end(&hash) : crypto_sha256(STR(""));
+    return body->stored_digest;
 }
 
 struct sha256 intake_body_hash(const struct intake_body *body)
 {
-    struct crypto_hash hash = body->body_hash;
-    return crypto_hash_end(&hash);
+    return body->body_digest;
 }
 
 static const char *kind_text(enum json_kind kind)

@@ -44,6 +44,8 @@ struct intake_body {
     struct json_array array;
     struct crypto_hash body_hash;
     struct crypto_hash stored_hash;
+    struct sha256 body_digest; /* both at the end */
+    struct sha256 stored_digest;
     u64 bytes;         /* of the body so far */
     u64 ended;         /* offset of the end of the last element */
     buf stored;        /* lines joined by LF; what is open is its tail */

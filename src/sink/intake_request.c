@@ -185,6 +185,23 @@ static enum state leave(struct turn *turn)
     return turn->group.unsure && !PLANTED(29) ? AT_ANSWER : AT_CLEAN;
 }
 
+static enum state answer_all(struct turn *turn, enum state state)
+{
+    const struct intake_options *options = turn->groups->options;
+    if (options->answers_begin != NULL) {
+        options->answers_begin();
+    }
+    if (state == AT_ANSWER) {
+        intake_group_answer(&turn->group);
+    } else {
+        intake_group_refuse(&turn->group, turn->result, &turn->error);
+    }
+    if (options->answers_end != NULL) {
+        options->answers_end();
+    }
+    return AT_TAKE;
+}
+
 /* Does the state's work; answers the next state. */
 static enum state step(struct turn *turn, enum state state)
 {
@@ -217,11 +234,8 @@ static enum state step(struct turn *turn, enum state state)
         intake_group_clean(group);
         return AT_ANSWER;
     case AT_ANSWER:
-        intake_group_answer(group);
-        return AT_TAKE;
     case AT_REFUSE:
-        intake_group_refuse(group, turn->result, &turn->error);
-        return AT_TAKE;
+        return answer_all(turn, state);
     case AT_DONE:
         break;
     }

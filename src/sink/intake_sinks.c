@@ -179,7 +179,25 @@ MUST_USE static err key_refused(struct intake_sinks *sinks, str peer, struct err
     return result;
 }
 
-err intake_sinks_authenticate(struct intake_sinks *sinks, str sink_id, str authorization, str peer,
+static struct sha256 key_hash(str authorization, str key, struct intake_known_key *known)
+{
+    if (known != NULL && known->size > 0 && known->size == authorization.size &&
+        crypto_equal(known->header, authorization.data, authorization.size)) {
+        return known->hash;
+    }
+    struct sha256 hash = crypto_sha256(key);
+    if (known != NULL && authorization.size <= sizeof(known->header)) {
+        known->size = (u32)authorization.size;
+        if (authorization.size > 0) {
+            memcpy(known->header, authorization.data, authorization.size);
+        }
+        known->hash = hash;
+    }
+    return hash;
+}
+
+err intake_sinks_authenticate(struct intake_sinks *sinks, str sink_id, str authorization,
+                              struct intake_known_key *known, str peer,
                               struct intake_sink **out_sink, struct error *error)
 {
     str key = id_bearer(authorization);
@@ -187,7 +205,7 @@ err intake_sinks_authenticate(struct intake_sinks *sinks, str sink_id, str autho
         return error_set(error, DENIED, ERROR_SEND_ONLY,
                          "the send route takes the sink's send key and no other");
     }
-    struct sha256 given = crypto_sha256(key);
+    struct sha256 given = key_hash(authorization, key, known);
     struct sha256 wanted = sinks->nobody;
     enum sink_state state = SINK_ACTIVE;
     struct intake_sink *sink = intake_sinks_find(sinks, sink_id);

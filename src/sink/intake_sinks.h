@@ -17,8 +17,8 @@ MUST_USE err intake_sinks_refresh(struct intake_sinks *sinks, str sink_id, struc
 /* NULL: not known. */
 struct intake_sink *intake_sinks_find(struct intake_sinks *sinks, str sink_id);
 MUST_USE err intake_sinks_authenticate(struct intake_sinks *sinks, str sink_id, str authorization,
-                                       str peer, struct intake_sink **out_sink,
-                                       struct error *error);
+                                       struct intake_known_key *known, str peer,
+                                       struct intake_sink **out_sink, struct error *error);
 /* What may change, read under the lock. */
 struct intake_sink_view {
     bool id_optional;

@@ -1,8 +1,8 @@
 /* http_fixture: a small application on a real server, and a client of raw sockets.
  *
  * Routes: /echo answers with the body; /early is refused by its head with 401; /park waits until
- * the test answers; /cut answers after the first piece of body; everything else gets 200 and its
- * path. */
+ * the test answers; /times counts those of one connection; /cut answers after the first piece of
+ * body; everything else gets 200 and its path. */
 #ifndef LHBOX_TESTS_HTTP_FIXTURE_H
 #define LHBOX_TESTS_HTTP_FIXTURE_H
 
@@ -111,6 +111,9 @@ static inline void app_complete(void *context, struct http_request *request)
         pthread_cond_broadcast(&app->changed);
         pthread_mutex_unlock(&app->lock);
         return;
+    }
+    if (str_equal(path, STR("/times"))) {
+        path = str_format(http_request_arena(request), "%d", ++*(int *)http_request_kept(request));
     }
     bool echo = str_equal(path, STR("/echo"));
     (void)app_answer(request, 200, echo ? buf_str(body) : path);

@@ -57,6 +57,34 @@ static void parked_request_outlives_its_connection(void **state)
     app_wait(app, &app->gones, 21);
 }
 
+static void held_answers_leave_together(void **state)
+{
+    struct app *app = *state;
+    enum { COUNT = 40 };
+    int fds[COUNT];
+    http_answers_hold();
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = client_connect(app);
+        client_send(fds[i], STR("GET /park HTTP/1.1\r\n" H "\r\n"));
+        char text[16];
+        int size = snprintf(text, sizeof(text), "%d", i);
+        (void)app_answer(app_take_parked(app), 200, (str){text, (size_t)size});
+    }
+    assert_int_equal(atomic_load(&app->gones), 0);
+    client_ask(app, STR("GET /x HTTP/1.1\r\n" H "\r\n"), &answer); /* the loops are not held up */
+    http_answers_release();
+    for (int i = 0; i < COUNT; i++) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%d", i);
+        client_read(fds[i], &answer);
+        assert_body(str_from(text));
+        close(fds[i]);
+    }
+    app_wait(app, &app->gones, COUNT + 1);
+    http_answers_hold();
+    http_answers_release();
+}
+
 static void large_answer_from_another_thread_arrives_whole(void **state)
 {
     struct app *app = *state;
@@ -326,6 +354,7 @@ int main(void)
         T(parked_request_is_answered_from_another_thread),
         T(pipelined_request_waits_until_the_parked_one_is_answered),
         T(parked_request_outlives_its_connection),
+        T(held_answers_leave_together),
         T(large_answer_from_another_thread_arrives_whole),
         T(header_value_cannot_end_its_line),
         OWN(slow_head_is_408),

@@ -320,6 +320,23 @@ static void request_broken_off_in_its_body_is_gone(void **state)
     app_wait_active(app, 0);
 }
 
+static void what_a_connection_keeps_goes_with_it(void **state)
+{
+    struct app *app = *state;
+    for (int round = 0; round < 3; round++) {
+        int fd = client_connect(app);
+        for (int times = 1; times <= 3; times++) {
+            char text[16];
+            (void)snprintf(text, sizeof(text), "%d", times);
+            client_send(fd, STR("GET /times HTTP/1.1\r\n" H "\r\n"));
+            client_read(fd, &answer);
+            assert_body(str_from(text));
+        }
+        close(fd);
+        app_wait_active(app, 0);
+    }
+}
+
 static void requests_per_connection_are_limited(void **state)
 {
     struct app *app = app_create();
@@ -364,6 +381,7 @@ int main(void)
         T(http_1_0_closes_unless_it_asks_to_be_kept),
         T(client_that_ends_its_side_still_gets_its_answer),
         T(request_broken_off_in_its_body_is_gone),
+        T(what_a_connection_keeps_goes_with_it),
         OWN(requests_per_connection_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,7 +265,8 @@ static inline void start(struct answer *answer, str sink_id, str key, struct int
     request.answered = answered_by;
     request.context = answer;
     assert_int_equal(
-        intake_authenticate(f.intake, sink_id, bearer(key), STR("1.1.1.1"), &sink, &error), OK);
+        intake_authenticate(f.intake, sink_id, bearer(key), NULL, STR("1.1.1.1"), &sink, &error),
+        OK);
     if (intake_begin(f.intake, sink, &request, &send, &error) != OK) {
         fail_msg("%s", error.message);
     }
@@ -357,7 +358,7 @@ static inline void assert_not_begun(struct intake_request request, err wanted, e
     struct error error = {0};
     request.answered = answered;
     assert_int_equal(
-        intake_authenticate(f.intake, SINK, bearer(f.key), STR("1.1.1.1"), &sink, NULL), OK);
+        intake_authenticate(f.intake, SINK, bearer(f.key), NULL, STR("1.1.1.1"), &sink, NULL), OK);
     assert_int_equal(intake_begin(f.intake, sink, &request, &send, &error), wanted);
     assert_int_equal(error.code, code);
 }

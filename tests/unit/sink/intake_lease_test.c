@@ -20,7 +20,7 @@ static err try_begin(struct intake_send **out_send, struct answer *answer)
     const struct intake_request request = {
         .batch_id = STR("late"), .content_length = 4, .answered = answered, .context = answer};
     assert_int_equal(
-        intake_authenticate(f.intake, SINK, bearer(f.key), STR("1.1.1.1"), &sink, NULL), OK);
+        intake_authenticate(f.intake, SINK, bearer(f.key), NULL, STR("1.1.1.1"), &sink, NULL), OK);
     err begun = intake_begin(f.intake, sink, &request, out_send, NULL);
     if (begun != OK) {
         queue_destroy(answer->done);

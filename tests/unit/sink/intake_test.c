@@ -340,7 +340,8 @@ static void a_sink_deleted_meanwhile_answers_410_and_keeps_nothing(void **state)
     struct error error = {0};
     intake_notify_sink(f.intake, SINK);
     assert_int_equal(
-        intake_authenticate(f.intake, SINK, bearer(f.key), STR("1.1.1.1"), &sink, &error), DENIED);
+        intake_authenticate(f.intake, SINK, bearer(f.key), NULL, STR("1.1.1.1"), &sink, &error),
+        DENIED);
     assert_int_equal(error.code, ERROR_SINK_DELETED);
 }
 
@@ -369,7 +370,7 @@ static void a_dropped_send_leaves_nothing(void **state)
     struct intake_request request = {
         .batch_id = STR("a"), .content_length = 100, .answered = answered};
     assert_int_equal(
-        intake_authenticate(f.intake, SINK, bearer(f.key), STR("1.1.1.1"), &sink, NULL), OK);
+        intake_authenticate(f.intake, SINK, bearer(f.key), NULL, STR("1.1.1.1"), &sink, NULL), OK);
     assert_int_equal(intake_begin(f.intake, sink, &request, &send, NULL), OK);
     assert_int_equal(intake_send_body(send, STR("[{\"x\":"), NULL), OK);
     intake_send_drop(send);
@@ -382,7 +383,7 @@ static void a_dropped_send_leaves_nothing(void **state)
 static err try_key(str sink_id, str authorization, str peer, struct error *error)
 {
     struct intake_sink *sink = NULL;
-    return intake_authenticate(f.intake, sink_id, authorization, peer, &sink, error);
+    return intake_authenticate(f.intake, sink_id, authorization, NULL, peer, &sink, error);
 }
 
 static void keys_are_good_for_their_own_sink_only(void **state)
@@ -428,6 +429,35 @@ static void refused_keys_slow_an_address_down_but_never_a_good_key(void **state)
     error_clear(&error);
     assert_int_equal(try_key(SINK, bearer(f.other_key), STR("8.8.8.8"), &error), DENIED);
     assert_int_equal(error.code, ERROR_BAD_KEY);
+}
+
+/* What a connection remembers of a key gives it no right of its own. */
+static void a_remembered_key_is_judged_each_time(void **state)
+{
+    (void)state;
+    struct intake_known_key known = {0};
+    struct intake_sink *sink = NULL;
+    str good = bearer(f.key);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(intake_authenticate(f.intake, SINK, good, &known, STR("p"), &sink, NULL),
+                         OK);
+        assert_int_equal(known.size, good.size);
+        assert_int_equal(intake_authenticate(f.intake, STR("snk_00000000000f"), good, &known,
+                                             STR("p"), &sink, NULL),
+                         DENIED);
+    }
+    assert_int_equal(
+        intake_authenticate(f.intake, SINK, bearer(f.other_key), &known, STR("p"), &sink, NULL),
+        DENIED);
+    assert_int_equal(intake_authenticate(f.intake, SINK, STR(""), &known, STR("p"), &sink, NULL),
+                     DENIED);
+    assert_int_equal(intake_authenticate(f.intake, SINK, good, &known, STR("p"), &sink, NULL), OK);
+    assert_int_equal(ledger_begin_delete(&f.db, SINK, NULL), OK);
+    intake_notify_sink(f.intake, SINK);
+    struct error error = {0};
+    assert_int_equal(intake_authenticate(f.intake, SINK, good, &known, STR("p"), &sink, &error),
+                     DENIED);
+    assert_int_equal(error.code, ERROR_SINK_DELETED);
 }
 
 static void a_sink_made_later_is_known_when_told(void **state)
@@ -583,6 +613,7 @@ int main(void)
         TEST(a_dropped_send_leaves_nothing),
         TEST(keys_are_good_for_their_own_sink_only),
         TEST(refused_keys_slow_an_address_down_but_never_a_good_key),
+        TEST(a_remembered_key_is_judged_each_time),
         TEST(a_sink_made_later_is_known_when_told),
         TEST(an_optional_id_is_made_by_the_server),
         TEST(a_send_that_waits_is_answered_when_its_batch_is_committed),
