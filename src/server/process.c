@@ -48,6 +48,13 @@ static sigset_t stop_signals(void)
     return set;
 }
 
+void process_step_back(void)
+{
+    enum { STEP_BACK_NICE = 5 };
+    int nice_now = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, 0, nice_now + STEP_BACK_NICE); /* of the thread, on Linux */
+}
+
 void process_hold_signals(void)
 {
     sigset_t set = stop_signals();

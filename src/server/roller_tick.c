@@ -9,8 +9,10 @@ enum { TICK_SECONDS = 10, RUNNING_SECONDS = 60, PAGE = 100, ID_ROOM = ROLLER_ID_
 /* Of a longer time since the last count, more was spent frozen than running. */
 #define RUNNING_COUNTED_MAX_US (5 * RUNNING_SECONDS * TIME_SECOND_US)
 #define LOOK_APART_US          ((i64)50 * 1000) /* of one sink that is touched again and again */
-#define LEDGER_AGAIN_US        TIME_SECOND_US
-#define HOUR_US                (3600 * TIME_SECOND_US)
+/* And so many times what the last look took: it reads all that waits. */
+#define LOOK_REST_TIMES 20
+#define LEDGER_AGAIN_US TIME_SECOND_US
+#define HOUR_US         (3600 * TIME_SECOND_US)
 
 struct tick {
     struct roller *roller;
@@ -19,6 +21,7 @@ struct tick {
     i64 running_at;  /* when running time is counted next */
     i64 running_was; /* when it was counted last */
     i64 deleted_at;  /* when deleted sinks are looked at next */
+    i64 look_took;   /* the read of the sink at hand */
 };
 
 /* ---- one sink ---- */
@@ -73,7 +76,7 @@ static void apply(struct tick *tick, const struct ledger_sink *sink)
         entry->warehouse = warehouse;
         entry->touched = false;
         if (now >= entry->look_floor) {
-            entry->look_floor = now + LOOK_APART_US;
+            entry->look_floor = now + num_max_i64(LOOK_APART_US, LOOK_REST_TIMES * tick->look_took);
             schedule(roller, entry, sink, now);
         } else {
             entry->look_at = entry->look_floor;
@@ -87,8 +90,10 @@ static void look_at_one(struct tick *tick, str sink_id)
     struct ledger_sink sink = {0};
     struct error told = {0};
     arena_reset(tick->arena);
+    i64 began = roller_now(tick->roller);
     err found = ledger_find_sink(tick->roller->options.db, tick->arena, STR(""), sink_id, &sink,
                                  &told);
+    tick->look_took = roller_now(tick->roller) - began;
     if (found == OK) {
         apply(tick, &sink);
         return;
@@ -129,6 +134,7 @@ static void look_at_all(struct tick *tick, bool deleted_too)
             log_error("sinks_not_listed", listed, &told, STR(""));
             return;
         }
+        tick->look_took = 0; /* of all of them */
         for (size_t i = 0; i < count; i++) {
             if (!is_over(&sinks[i])) {
                 apply(tick, &sinks[i]);

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "server/process.h"
 #include "server/roller_private.h"
 #include "sink/orphan.h"
 #include "sink/sweep.h"
@@ -147,6 +148,7 @@ static void housekeep(struct roller *roller, struct roller_entry *entry)
 void *roller_work_run(void *context)
 {
     struct roller *roller = context;
+    process_step_back(); /* who waits for an answer comes first */
     struct roller_entry *entry = queue_pop(roller->jobs, -1);
     while (entry != NULL) {
         if (atomic_load(&roller->stopping)) {

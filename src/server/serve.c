@@ -15,9 +15,10 @@
 #include <pthread.h>
 
 enum { SERVER_BYTES_MAX = 256 * MIB, UNIX_PATH_MAX_SIZE = 107 };
-#define INCARNATION_US ((i64)60 * TIME_SECOND_US)
-#define WATCH_US       ((i64)1 * TIME_SECOND_US)
-#define STOP_LOOK_US   ((i64)20 * 1000)
+#define INCARNATION_US   ((i64)60 * TIME_SECOND_US)
+#define WATCH_US         ((i64)1 * TIME_SECOND_US)
+#define WATCH_REST_TIMES 50
+#define STOP_LOOK_US     ((i64)20 * 1000)
 
 enum mode { MODE_SERVE, MODE_DEV };
 
@@ -118,6 +119,8 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.bucket_bytes_max = config_number(config, CONFIG_QUOTA_BUCKET_BYTES);
     options.accepted = on_accepted;
     options.accepted_context = &server->service;
+    options.answers_begin = http_answers_hold;
+    options.answers_end = http_answers_release;
     options.watch = on_watch;
     options.watch_context = server;
     options.lease_lost = on_lease_lost;
@@ -304,10 +307,15 @@ static void watch_sinks(const struct server *server)
 static void run(struct server *server)
 {
     i64 watched_at = seam_monotonic_us(server->service.seam);
+    i64 sinks_at = watched_at;
     do {
         i64 now = seam_monotonic_us(server->service.seam);
         watch_disk(server);
-        watch_sinks(server);
+        if (now >= sinks_at) {
+            watch_sinks(server);
+            i64 took = seam_monotonic_us(server->service.seam) - now;
+            sinks_at = now + WATCH_REST_TIMES * took; /* it reads all that waits */
+        }
         if (now - watched_at >= INCARNATION_US || recovery_is_due(&server->recovery)) {
             recovery_watch(&server->recovery);
             watched_at = now;
