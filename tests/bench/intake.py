@@ -10,6 +10,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def postgres_rate(service: Service, directory: Path, body: bytes, seconds: int) 
                          capture_output=True, text=True, timeout=seconds + 60)
     line = next((line for line in run.stdout.splitlines() if line.startswith("tps = ")), None)
     if line is None:
-        raise RuntimeError(f"pgbench: {run.stdout} {run.stderr}")
+        raise RuntimeError(f"pgbench: {run.stderr} {run.stdout}")
     return float(line.split()[2])
 
 
@@ -147,7 +148,7 @@ def best_nginx(bench: Bench, body: bytes) -> tuple[Service, Sender]:
 
 
 class Rates:
-    """Per pair: the rate of each. Peers that are missing are told once."""
+    """Per pair: the rate of each. A peer that is missing or fails is told in its figure."""
 
     def __init__(self, bench: Bench, body: bytes) -> None:
         self.bench, self.body, self.missing = bench, body, {}
@@ -156,14 +157,12 @@ class Rates:
         self.nginx = self.start("T1", lambda: best_nginx(bench, body))
         self.postgres = self.start("T2p", lambda: postgres(bench.directory))
         self.redis = self.start("T2r", lambda: redis(bench.directory))
-        if self.postgres:
-            self.start("T2p", lambda: (program("pgbench"), program("psql")))
 
     def start(self, id: str, make: Any) -> Any:
         try:
             return make() if self.bench.wants(id) else None
-        except Missing as missing:
-            self.missing[id] = str(missing)
+        except (Missing, RuntimeError, OSError, subprocess.SubprocessError) as wrong:
+            self.missing[id] = str(wrong)
             return None
 
     def end(self) -> None:
@@ -185,22 +184,31 @@ class Rates:
         for who, rates in kept.items():
             if rates:
                 self.note(who, max(rates))
-        if self.postgres and "T2p" not in self.missing:
-            self.note("postgres", postgres_rate(self.postgres, self.bench.directory, self.body, max(1, int(seconds))))
+        whole = max(1, int(seconds))
+        last = self.rates.get("redis", [20_000.0])[-1]
+        if self.postgres:
+            self.measure("T2p", "postgres", lambda: postgres_rate(self.postgres, self.bench.directory, self.body, whole))
         if self.redis:
-            try:
-                self.note("redis", redis_rate(self.redis, self.body, max(1, int(seconds)), self.rates.get("redis", [20_000.0])[-1]))
-            except Missing as missing:
-                self.missing["T2r"] = str(missing)
+            self.measure("T2r", "redis", lambda: redis_rate(self.redis, self.body, whole, last))
         if self.bench.wants("T2s"):
-            self.note("sqlite", sqlite_rate(self.bench.directory, self.body, seconds / 2))
+            self.measure("T2s", "sqlite", lambda: sqlite_rate(self.bench.directory, self.body, seconds / 2))
+
+    def measure(self, id: str, who: str, rate: Callable[[], float]) -> None:
+        """A peer that fails once is left out from then on; ours is measured all the same."""
+        if id in self.missing:
+            return
+        try:
+            self.note(who, rate())
+        except (Missing, RuntimeError, OSError, subprocess.SubprocessError, sqlite3.Error) as wrong:
+            self.missing[id] = str(wrong)
 
     def figure(self, id: str, who: str, what: str, load: Load) -> None:
         bench = self.bench
         if not bench.wants(id):
             return
         if id in self.missing or who not in self.rates:
-            bench.report.missing(id, self.missing.get(id, f"{who} was not measured"))
+            why = self.missing.get(id, f"{who} was not measured")
+            bench.report.add(Figure(id, what, [], spoiled=why))
             return
         ours, theirs = self.rates["ours"], self.rates[who]
         bench.report.add(Figure(id, what, [a / b for a, b in zip(ours, theirs)], ours=f"{statistics.median(ours):,.0f}/s",
@@ -302,7 +310,7 @@ def body_sizes(bench: Bench) -> None:
         intake = OursIntake(bench, f"size{size}", body)
         load = Load()
         try:
-            runs = [intake.run(connections, 1)["per_second"] for _ in range(2 if bench.quick else 3)]
+            runs = [intake.run(connections, 2)["per_second"] for _ in range(2 if bench.quick else 3)]
         finally:
             intake.end()
         bench.report.add(Figure("I2", f"durable bodies of {name}, {connections} connections", [one * len(body) / (1 << 20) for one in runs],

@@ -97,7 +97,7 @@ class Figure:
 
     def note_text(self) -> str:
         busy = f"others used {self.foreign:.0%} of the cores" if self.foreign > FOREIGN_MAX else ""
-        return "; ".join(part for part in (self.spoiled, self.note, busy) if part)
+        return "; ".join(" ".join(part.split())[:200] for part in (self.spoiled, self.note, busy) if part)
 
 
 class Report:
