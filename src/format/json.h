@@ -52,11 +52,19 @@ struct json_array {
     i32 depth;
     i32 kind;
     i32 token;                             /* how far into a string, number or word */
+    i32 way;                               /* enum json_array_way */
     bool too_deep;                         /* what made it INVALID was a level too many */
     u64 stack[(JSON_DEPTH_MAX + 64) / 64]; /* one bit a level: object or array */
 };
 
 void json_array_init(struct json_array *array, i64 elements_max);
+
+/* Elements that are whole in a piece are checked in one go, by the fastest way that the machine
+ * has; others, and what seems wrong, by steps. All ways come to the same: for tests. */
+enum json_array_way { JSON_ARRAY_BY_STEPS, JSON_ARRAY_PORTABLE, JSON_ARRAY_WIDE };
+/* False: the machine does not have it. */
+bool json_array_choose_way(struct json_array *array, enum json_array_way way);
+
 /* Reads on from *at in the piece until an event; *at is advanced. */
 enum json_array_event json_array_feed(struct json_array *array, str piece, size_t *at,
                                       struct json_array_element *out_element);

@@ -1,6 +1,6 @@
-#include "format/json_token.h"
-
 #include "base/assert.h"
+#include "format/json_element.h"
+#include "format/json_token.h"
 
 /*   START ─► BOM ─► OPEN ─[─► FIRST_VALUE ─► … COMMA ⇄ VALUE … ─]─► AFTER
  *
@@ -47,6 +47,36 @@ void json_array_init(struct json_array *array, i64 elements_max)
 {
     assert(elements_max >= 0);
     *array = (struct json_array){.elements_max = elements_max, .state = ARRAY_START};
+    if (!json_array_choose_way(array, JSON_ARRAY_WIDE)) {
+        array->way = JSON_ARRAY_PORTABLE;
+    }
+}
+
+bool json_array_choose_way(struct json_array *array, enum json_array_way way)
+{
+    bool wide = false;
+#if defined(__x86_64__)
+    wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#endif
+    if (way == JSON_ARRAY_WIDE && !wide) {
+        return false;
+    }
+    array->way = (i32)way;
+    return true;
+}
+
+/* The whole of an object or array that begins at the cursor, if it is all there. */
+static const u8 *array_element_in_one(struct json_array *array, const struct cursor *cursor)
+{
+    if (array->way == JSON_ARRAY_BY_STEPS) {
+        return NULL;
+    }
+#if defined(__x86_64__)
+    if (array->way == JSON_ARRAY_WIDE) {
+        return json_element_wide(cursor->at, cursor->end, &array->depth);
+    }
+#endif
+    return json_element_portable(cursor->at, cursor->end, &array->depth);
 }
 
 u64 json_array_offset(const struct json_array *array)
@@ -174,7 +204,13 @@ static enum json_array_event array_step_value(struct json_array *array, struct c
         array->kind = (i32)kind;
         array->depth = 0;
     }
-    if ((kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY) && array->level == JSON_DEPTH_MAX) {
+    bool nested = kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY;
+    const u8 *end = nested && array->level == 0 ? array_element_in_one(array, cursor) : NULL;
+    if (end != NULL) {
+        cursor->at = end;
+        return array_value_end(array);
+    }
+    if (nested && array->level == JSON_DEPTH_MAX) {
         array->too_deep = true;
         return array_fail(array, ARRAY_INVALID);
     }

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
+#include "format/json_scan.h"
 #include "sink/decode/names.h"
 #include "sink/decode/straight.h"
 #include "sink/decode/values.h"
@@ -293,24 +294,24 @@ static bool decode_row(struct decoder *decoder, instant ingest_ts)
     return !row.out_of_memory;
 }
 
-/* The line with a line feed and STRAIGHT_SLACK bytes behind it. data NULL: memory is out. */
+/* The line with a line feed and JSON_SCAN_SLACK bytes behind it. data NULL: memory is out. */
 static str line_with_slack(struct decoder *decoder, str line)
 {
     const char *end = line.data + line.size;
     const char *readable_end = decoder->readable.data + decoder->readable.size;
     bool inside = line.data >= decoder->readable.data && end < readable_end &&
-                  readable_end - end >= STRAIGHT_SLACK && *end == '\n';
+                  readable_end - end >= JSON_SCAN_SLACK && *end == '\n';
     if (inside) {
         return line;
     }
     buf_truncate(&decoder->copy, 0);
-    char *copy = buf_reserve(&decoder->copy, line.size + STRAIGHT_SLACK);
+    char *copy = buf_reserve(&decoder->copy, line.size + JSON_SCAN_SLACK);
     if (copy == NULL) {
         decoder->straight_row = NULL;
         return (str){NULL, 0};
     }
     memcpy(copy, line.data, line.size);
-    memset(copy + line.size, '\n', STRAIGHT_SLACK);
+    memset(copy + line.size, '\n', JSON_SCAN_SLACK);
     return (str){copy, line.size};
 }
 

@@ -1,5 +1,5 @@
-/* The splitter gives the same answer whole and in pieces, and the reader finds the same first
- * wrong byte. The input's first byte says how large the pieces are. */
+/* The splitter gives the same answer whole and in pieces, by steps and in one go, and the reader
+ * finds the same first wrong byte. The input's first byte says how large the pieces are. */
 #include "base/assert.h"
 #include "format/json.h"
 #include "fuzz.h"
@@ -25,12 +25,13 @@ static void add_element(struct answer *answer, const struct json_array_element *
     answer->count++;
 }
 
-static struct answer split(str body, size_t step)
+static struct answer split(str body, size_t step, enum json_array_way way)
 {
     struct json_array array;
     struct answer answer = {.last = JSON_ARRAY_MORE};
     u64 after = 0;
     json_array_init(&array, ELEMENTS_MAX);
+    (void)json_array_choose_way(&array, way);
     for (size_t start = 0; start < body.size && answer.last == JSON_ARRAY_MORE; start += step) {
         str piece = str_slice(body, start, start + step);
         size_t at = 0;
@@ -62,18 +63,29 @@ static size_t read_all(str text)
     return token == JSON_TOKEN_END ? text.size : reader.at;
 }
 
+static void check_same(const struct answer *a, const struct answer *b)
+{
+    assert(a->last == b->last);
+    assert(a->offset == b->offset);
+    assert(a->count == b->count);
+    assert(a->sum == b->sum);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) {
         return 0;
     }
     str body = {(const char *)data + 1, size - 1};
-    struct answer whole = split(body, size);
-    struct answer pieces = split(body, (size_t)(data[0] % 16) + 1);
-    assert(whole.last == pieces.last);
-    assert(whole.offset == pieces.offset);
-    assert(whole.count == pieces.count);
-    assert(whole.sum == pieces.sum);
+    struct answer whole = split(body, size, JSON_ARRAY_BY_STEPS);
+    for (enum json_array_way way = JSON_ARRAY_BY_STEPS; way <= JSON_ARRAY_WIDE; way++) {
+        struct answer again = split(body, size, way);
+        struct answer pieces = split(body, (size_t)(data[0] % 16) + 1, way);
+        struct answer large = split(body, 64 + (size_t)data[0], way);
+        check_same(&whole, &again);
+        check_same(&whole, &pieces);
+        check_same(&whole, &large);
+    }
     /* The reader knows no byte order mark, and for it the body's array is a level too. */
     bool comparable = !str_starts(body, STR("\xEF\xBB\xBF")) && whole.depth_max < JSON_DEPTH_MAX &&
                       (whole.last == JSON_ARRAY_MORE || whole.last == JSON_ARRAY_INVALID);

@@ -6,8 +6,8 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "format/json.h"
+#include "format/json_scan.h"
 #include "sink/decode/scalar.h"
-#include "sink/decode/scan.h"
 #include "sink/decode/value.h"
 
 /* The walk_ functions go over a value at `at` and append it; the read_ functions know one form of
@@ -16,9 +16,6 @@
  *
  * Functions walk a schema's tree by calling themselves: its depth is bounded where a schema is
  * read. */
-
-#define HOT  inline __attribute__((always_inline))
-#define COLD __attribute__((noinline))
 
 static inline const u8 *skip_space(const u8 *at)
 {

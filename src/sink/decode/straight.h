@@ -13,9 +13,6 @@
 #include "base/buf.h"
 #include "sink/decode/step.h"
 
-/* What may be read behind a line, whose first byte there is a line feed. */
-enum { STRAIGHT_SLACK = 64 };
-
 struct straight {
     struct decode_step root;
     buf scratch; /* of values that are rarely seen */
@@ -23,7 +20,8 @@ struct straight {
 };
 
 /* Appends one value to each column but the sink's own ones. False: the row is not of that kind, or
- * memory is out; the columns are to be truncated. `line` has STRAIGHT_SLACK bytes behind it. */
+ * memory is out; the columns are to be truncated. `line` has a line
+ * feed and JSON_SCAN_SLACK readable bytes behind it. */
 typedef bool straight_function(struct straight *straight, str line, i64 row);
 straight_function straight_row_portable;
 straight_function straight_row_wide; /* AVX2 */

@@ -1,15 +1,23 @@
-/* decode/scan: the bytes of a line, a register at a time. For decode/straight alone.
+/* json_scan: the bytes of JSON, a register at a time. For those two that read rows in one pass,
+ * format/json_element and sink/decode/straight.
  *
  * Each function has two twins: 32 bytes with AVX2, where this file is compiled for it, and 8 bytes
- * with nothing. All may read STRAIGHT_SLACK bytes past the line. Pure. */
-#ifndef LHBOX_SINK_DECODE_SCAN_H
-#define LHBOX_SINK_DECODE_SCAN_H
+ * with nothing. All may read JSON_SCAN_SLACK bytes on from where they stand. Pure. */
+#ifndef LHBOX_FORMAT_JSON_SCAN_H
+#define LHBOX_FORMAT_JSON_SCAN_H
 
 #include "base/num.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
+
+/* What may be read behind the end of a line, and what the end of a token may be away. */
+enum { JSON_SCAN_SLACK = 64 };
+
+/* Of what is small, or is passed through seldom, and stands in a loop that must be tight. */
+#define HOT  inline __attribute__((always_inline))
+#define COLD __attribute__((noinline))
 
 /* What a piece of a string holds before its first quote, backslash or control byte. */
 struct scan_piece {
@@ -97,12 +105,24 @@ static inline bool scan_is_key(const u8 *at, const u8 *key, u32 size)
 
 #endif
 
+/* High bits from the first byte on that is no digit. */
+static inline u64 scan_no_digits(u64 word)
+{
+    u64 x = word ^ UINT64_C(0x3030303030303030);
+    return ((x + UINT64_C(0x7676767676767676)) | x) & UINT64_C(0x8080808080808080);
+}
+
+static inline u32 scan_digit_count(u64 word)
+{
+    u64 stops = scan_no_digits(word);
+    return stops == 0 ? 8 : (u32)__builtin_ctzll(stops) >> 3;
+}
+
 /* The digits at the front of eight bytes: how many, and their value. */
 static inline u32 scan_digits(u64 word, u64 *out_value)
 {
     u64 x = word ^ UINT64_C(0x3030303030303030);
-    u64 stops = ((x + UINT64_C(0x7676767676767676)) | x) & UINT64_C(0x8080808080808080);
-    u32 count = stops == 0 ? 8 : (u32)__builtin_ctzll(stops) >> 3;
+    u32 count = scan_digit_count(word);
     /* Zeros in front of them, then pairs, fours, all eight. */
     x = count == 0 ? 0 : x << (64 - 8 * count);
     x = x * 10 + (x >> 8);
