@@ -7,7 +7,7 @@
  *   --rate=N        so many a second at fixed times, whether answers come or not; a latency then
  *                   counts from the time at which its request was due (no coordinated omission)
  *   --ids=PREFIX    of the Idempotency-Keys
- *   --duplicates    every second request is one of 513 requests ago, again
+ *   --duplicates=N  every second request is one of N + 1 requests ago, again; N is even
  *   --log=FILE      two int64 a request: due or sent, and answered, in monotonic microseconds
  *
  * Without a rate each connection sends when its answer came. One thread. Prints one line of JSON;
@@ -34,7 +34,6 @@ enum {
     TARGETS_MAX = 2000,
     HEAD_MAX = 1024,
     ANSWER_MAX = 8192,
-    AGO = 512, /* requests between the first and the second of a duplicate */
     DRAIN_US = 5000000,
 };
 
@@ -68,7 +67,7 @@ struct sender {
     size_t connection_count;
     double rate;
     const char *ids;
-    bool duplicates;
+    i64 duplicates; /* 0: none */
     const char *log;
     int epoll;
     struct connection *connections;
@@ -128,8 +127,8 @@ static void connection_reopen(struct sender *sender, struct connection *connecti
 
 static i64 id_of(const struct sender *sender, i64 number)
 {
-    bool again = sender->duplicates && number % 2 == 1 && number > AGO;
-    return again ? number - 1 - AGO : number;
+    bool again = sender->duplicates > 0 && number % 2 == 1 && number > sender->duplicates;
+    return again ? number - 1 - sender->duplicates : number;
 }
 
 static void make_head(struct sender *sender, struct connection *connection)
@@ -423,8 +422,8 @@ static void read_option(struct sender *sender, const char *option)
         sender->rate = strtod(option + 7, NULL);
     } else if (strncmp(option, "--ids=", 6) == 0) {
         sender->ids = option + 6;
-    } else if (strcmp(option, "--duplicates") == 0) {
-        sender->duplicates = true;
+    } else if (strncmp(option, "--duplicates=", 13) == 0) {
+        sender->duplicates = strtoll(option + 13, NULL, 10) / 2 * 2;
     } else if (strncmp(option, "--log=", 6) == 0) {
         sender->log = option + 6;
     } else {
