@@ -151,11 +151,30 @@ static void buf_append_json_escape(buf *buffer, unsigned char byte)
     }
 }
 
+/* Not 0 where one of the 8 bytes is a control, a quote or a backslash. */
+static u64 buf_json_special(u64 word)
+{
+    const u64 ones = 0x0101010101010101ULL;
+    const u64 highs = 0x8080808080808080ULL;
+    u64 quotes = word ^ ones * '"';
+    u64 slashes = word ^ ones * '\\';
+    u64 found = (word - ones * 0x20) & ~word;
+    found |= (quotes - ones) & ~quotes;
+    found |= (slashes - ones) & ~slashes;
+    return found & highs;
+}
+
 void buf_append_json_string(buf *buffer, str text)
 {
     buf_append_byte(buffer, '"');
     size_t start = 0;
     for (size_t i = 0; i < text.size; i++) {
+        while (text.size - i >= sizeof(u64) && buf_json_special(num_load_u64(text.data + i)) == 0) {
+            i += sizeof(u64);
+        }
+        if (i == text.size) {
+            break;
+        }
         unsigned char byte = (unsigned char)text.data[i];
         if (byte >= 0x20 && byte != '"' && byte != '\\') {
             continue;

@@ -128,6 +128,31 @@ json_t *document_copy(const json_t *value)
     return copy;
 }
 
+json_t *document_branch(const json_t *object)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_t *branch = json_copy(document_mutable(object));
+    assert(branch != NULL);
+    json_object_foreach(document_mutable(object), key, value)
+    {
+        if (json_is_object(value) || json_is_array(value)) {
+            json_t *copy = json_copy(value);
+            assert(copy != NULL);
+            document_set(branch, key, copy);
+        }
+    }
+    return branch;
+}
+
+json_t *document_share(const json_t *value)
+{
+    json_t *shared = document_mutable(value);
+    size_t count = __atomic_add_fetch(&shared->refcount, 1, __ATOMIC_RELAXED);
+    assert(count > 1);
+    return shared;
+}
+
 json_t *document_string(str text)
 {
     json_t *value = json_stringn(text.data != NULL ? text.data : "", text.size);

@@ -34,7 +34,13 @@ void document_set_text(json_t *object, const char *key, str text); /* UTF-8 */
 void document_set_entry(json_t *object, str key, str text);
 void document_append(json_t *array, json_t *value);
 json_t *document_copy(const json_t *value); /* deep */
-json_t *document_string(str text);          /* UTF-8 */
+/* A document whose own members, and the items of those that are lists or objects, may be set, added
+ * and removed. What lies deeper is shared, and may not be changed in place. */
+json_t *document_branch(const json_t *object);
+/* json_incref, which looks at the count first, and not atomically. For values that several threads
+ * read. */
+json_t *document_share(const json_t *value);
+json_t *document_string(str text); /* UTF-8 */
 /* Removes the members whose value is null. */
 void document_drop_nulls(json_t *object);
 /* For jansson's iterators, which want a mutable object and do not change it. */

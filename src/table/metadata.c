@@ -50,17 +50,13 @@ err metadata_from_json(const json_t *document, struct metadata **out_metadata, s
 err metadata_copy(const struct metadata *metadata, struct metadata **out_copy, struct error *error)
 {
     (void)error;
-    *out_copy = metadata_of(document_copy(metadata_json(metadata)));
+    *out_copy = metadata_of(document_branch(metadata_json(metadata)));
     return OK;
 }
 
-/* json_incref, which looks at the count first, and not atomically. */
 struct metadata *metadata_share(const struct metadata *metadata)
 {
-    json_t *root = (json_t *)(uintptr_t)metadata;
-    size_t count = __atomic_add_fetch(&root->refcount, 1, __ATOMIC_RELAXED);
-    assert(count > 1);
-    return metadata_of(root);
+    return metadata_of(document_share(metadata_json(metadata)));
 }
 
 /* json_decref, for documents that several threads have read: who frees it has seen that they are

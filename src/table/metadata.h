@@ -22,7 +22,8 @@ struct metadata;
 MUST_USE err metadata_parse(str bytes, struct metadata **out_metadata, struct error *error);
 MUST_USE err metadata_from_json(const json_t *document, struct metadata **out_metadata,
                                 struct error *error);
-/* A deep copy. */
+/* For metadata_apply, which changes neither the snapshots, schemas and other items that are there
+ * nor the original: the two share them. */
 MUST_USE err metadata_copy(const struct metadata *metadata, struct metadata **out_copy,
                            struct error *error);
 /* One more reference to the same document. */

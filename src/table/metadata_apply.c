@@ -1,6 +1,8 @@
 /* One commit's updates on a document, in order, and the stamp at the end.
  *
- * Updates change the tree in place; the first that fails spoils the document. */
+ * Updates change the tree in place; the first that fails spoils the document. Only the root, its
+ * lists and its objects are changed: what stands in them is shared with other versions, and is
+ * taken out and replaced as a whole. */
 #include "base/assert.h"
 #include "table/metadata_private.h"
 

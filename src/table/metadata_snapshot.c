@@ -303,7 +303,7 @@ static bool snapshot_filter(json_t *root, const char *key, const struct map *ids
     for (size_t i = 0; i < count; i++) {
         json_t *item = json_array_get(items, i);
         if (!snapshot_is_in(ids, item)) {
-            document_append(kept, json_incref(item));
+            document_append(kept, document_share(item));
         }
     }
     bool some = json_array_size(kept) < count;
@@ -338,7 +338,7 @@ static size_t snapshot_cut_log(json_t *root, const struct map *ids)
         }
     }
     for (size_t i = from; i < count; i++) {
-        document_append(kept, json_incref(json_array_get(log, i)));
+        document_append(kept, document_share(json_array_get(log, i)));
     }
     document_set(root, "snapshot-log", kept);
     return from;

@@ -68,6 +68,9 @@ static void try_updates(struct arena *arena, const struct metadata *metadata, st
     err checked = metadata_check(metadata, updates, NULL);
     assert(checked == OK || checked == CONFLICT || checked == INVALID);
     (void)metadata_has_applied(metadata, updates);
+    str before = {NULL, 0};
+    str after = {NULL, 0};
+    err printed = metadata_print(arena, metadata, &before, NULL);
     if (metadata_apply(copy, updates, 1790000000000000, STR("m"), NULL) == OK) {
         str *gone = NULL;
         size_t count = 0;
@@ -76,6 +79,10 @@ static void try_updates(struct arena *arena, const struct metadata *metadata, st
         assert(trimmed == OK);
         look_at(arena, copy);
         check_again(arena, copy);
+    }
+    /* The copy shares items with the original, which stays as it was. */
+    if (printed == OK && metadata_print(arena, metadata, &after, NULL) == OK) {
+        assert(str_equal(before, after));
     }
     json_decref(updates);
 }

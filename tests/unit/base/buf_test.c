@@ -156,6 +156,31 @@ static void json_strings_escape_what_must_be(void **state)
     }
 }
 
+/* Each byte at each place of a word, by the rule written out. */
+static void json_strings_find_each_byte_at_each_place(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(64 * MIB);
+    for (int byte = 0; byte < 256; byte++) {
+        for (size_t at = 0; at < 19; at++) {
+            char text[19];
+            memset(text, 'a', sizeof(text));
+            text[at] = (char)byte;
+            buf wanted = buf_create(arena, 0, 64);
+            buf_append_byte(&wanted, '"');
+            for (size_t i = 0; i < sizeof(text); i++) {
+                buf one = buf_create(arena, 0, 64);
+                buf_append_json_string(&one, (str){text + i, 1});
+                buf_append(&wanted, str_slice(buf_str(&one), 1, one.size - 1));
+            }
+            buf_append_byte(&wanted, '"');
+            buf found = buf_create(arena, 0, 64);
+            buf_append_json_string(&found, (str){text, sizeof(text)});
+            assert_true(str_equal(buf_str(&found), buf_str(&wanted)));
+        }
+    }
+}
+
 static void each_growth_that_fails_fails_the_buffer(void **state)
 {
     (void)state;
@@ -190,6 +215,7 @@ int main(void)
         cmocka_unit_test(reserved_room_is_filled_and_committed),
         cmocka_unit_test(format_may_fill_the_buffer_to_its_last_byte),
         cmocka_unit_test(json_strings_escape_what_must_be),
+        cmocka_unit_test(json_strings_find_each_byte_at_each_place),
         cmocka_unit_test(each_growth_that_fails_fails_the_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,9 +224,52 @@ static void a_copy_is_a_document_of_its_own(void **state)
     metadata_close(NULL);
 }
 
+/* Each kind of update on a copy, which shares items with its original. */
+static void updates_of_a_copy_leave_the_original_alone(void **state)
+{
+    (void)state;
+    static const char *const UPDATES =
+        "[{'action':'add-schema','schema':{'type':'struct','fields':["
+        "{'id':1,'name':'id','required':true,'type':'long'},"
+        "{'id':9,'name':'more','required':false,'type':'string'}]}},"
+        "{'action':'set-current-schema','schema-id':-1},"
+        "{'action':'add-spec','spec':{'fields':[{'source-id':1,'transform':'bucket[4]',"
+        "'name':'id_bucket'}]}},{'action':'set-default-spec','spec-id':-1},"
+        "{'action':'add-sort-order','sort-order':{'order-id':1,'fields':[{'source-id':1,"
+        "'transform':'identity','direction':'asc','null-order':'nulls-first'}]}},"
+        "{'action':'set-default-sort-order','sort-order-id':-1},"
+        "{'action':'set-properties','updates':{'owner':'berta'}},"
+        "{'action':'add-snapshot','snapshot':{'snapshot-id':%d,'sequence-number':%d,"
+        "'timestamp-ms':1790000000000,'manifest-list':'m','summary':{'operation':'append'}}},"
+        "{'action':'set-snapshot-ref','ref-name':'main','type':'branch','snapshot-id':%d,"
+        "'min-snapshots-to-keep':%d},"
+        "{'action':'set-statistics','statistics':{'snapshot-id':%d,'statistics-path':'s%d',"
+        "'file-size-in-bytes':1,'file-footer-size-in-bytes':1,'blob-metadata':[]}}]";
+    char text[4096];
+    AUTO_ARENA struct arena *arena = arena_create(16 * MIB);
+    AUTO_METADATA struct metadata *original = fixture_table("2", "");
+    (void)snprintf(text, sizeof(text), UPDATES, 1, 1, 1, 1, 1, 1);
+    fixture_apply(original, text);
+    str before = fixture_text(arena, original);
+    AUTO_METADATA struct metadata *copy = NULL;
+    assert_int_equal(metadata_copy(original, &copy, NULL), OK);
+    assert_true(str_equal(fixture_text(arena, copy), before));
+    (void)snprintf(text, sizeof(text), UPDATES, 2, 2, 2, 7, 1, 2);
+    fixture_apply(copy, text);
+    fixture_apply(copy, "[{'action':'remove-snapshots','snapshot-ids':[1]}]");
+    assert_true(str_equal(fixture_text(arena, original), before));
+    assert_false(str_equal(fixture_text(arena, copy), before));
+    metadata_close(original);
+    original = NULL; /* what they shared lives on */
+    assert_null(metadata_snapshot(copy, 1));
+    assert_non_null(metadata_snapshot(copy, 2));
+    (void)fixture_text(arena, copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_of_a_copy_leave_the_original_alone),
         cmocka_unit_test(getters_say_what_the_document_says),
         cmocka_unit_test(iceberg_8_1_11_ids_and_unknown_members_survive_exactly),
         cmocka_unit_test(iceberg_8_1_1_an_empty_table_is_read_in_every_form),

@@ -139,15 +139,26 @@ static inline void fixture_apply(struct metadata *metadata, const char *updates)
     }
 }
 
+/* What the document says, to see later that it has not changed. */
+static inline str fixture_text(struct arena *arena, const struct metadata *metadata)
+{
+    str text = {NULL, 0};
+    assert_int_equal(metadata_print(arena, metadata, &text, NULL), OK);
+    return text;
+}
+
 /* Applying to a copy fails with `wanted` and a message that holds `message`. */
 static inline void fixture_refused(const struct metadata *metadata, err wanted, const char *message,
                                    const char *updates)
 {
     struct metadata *copy = NULL;
     struct error error = {0};
+    AUTO_ARENA struct arena *arena = arena_create(16 * MIB);
+    str before = fixture_text(arena, metadata);
     assert_int_equal(metadata_copy(metadata, &copy, NULL), OK);
     err result = fixture_apply_at(copy, FIXTURE_NOW, updates, &error);
     metadata_close(copy);
+    assert_true(str_equal(fixture_text(arena, metadata), before));
     if (result != wanted || strstr(error.message, message) == NULL) {
         fail_msg("%s: \"%s\" for %s", err_text(result), error.message, updates);
     }
