@@ -82,14 +82,12 @@ err api_sink_roll(struct api_request *request, struct error *error)
     TRY(api_find_sink(request, &sink, error));
     TRY(read_wait(request, &seconds, error));
     TRY(check_rolls(&sink, error));
+    i64 upto_seq = 0;
+    TRY(roller_ask(roller, sink.id, &asked_at, &upto_seq, error));
+    api_audit_write(request, "sink.roll", sink.id); /* while the roll is under way */
     if (seconds > 0) {
-        TRY(roller_roll_and_wait(roller, sink.id, seconds * TIME_SECOND_US, &asked_at, &settled,
-                                 error));
-    } else {
-        i64 upto_seq = 0;
-        TRY(roller_ask(roller, sink.id, &asked_at, &upto_seq, error));
+        TRY(roller_await(roller, sink.id, upto_seq, seconds * TIME_SECOND_US, &settled, error));
     }
-    api_audit_write(request, "sink.roll", sink.id);
     return reply_roll(request, &sink, settled, asked_at, error);
 }
 

@@ -42,9 +42,9 @@ MUST_USE err roller_ask(struct roller *roller, str sink_id, instant *out_asked_a
 typedef void (*roller_done)(void *context, bool settled);
 MUST_USE err roller_wait(struct roller *roller, str sink_id, i64 upto_seq, i64 timeout_us,
                          roller_done done, void *context, struct error *error);
-/* Both, blocking: OK with *out_settled false at the timeout. */
-MUST_USE err roller_roll_and_wait(struct roller *roller, str sink_id, i64 timeout_us,
-                                  instant *out_asked_at, bool *out_settled, struct error *error);
+/* The same, blocking: OK with *out_settled false at the timeout. */
+MUST_USE err roller_await(struct roller *roller, str sink_id, i64 upto_seq, i64 timeout_us,
+                          bool *out_settled, struct error *error);
 /* sink_delete, kept apart from the workers' rolls of the same sink. */
 MUST_USE err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_batches,
                                 struct error *error);

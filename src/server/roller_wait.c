@@ -137,12 +137,10 @@ static void unblock(void *context, bool settled)
     pthread_mutex_unlock(&blocked->lock);
 }
 
-err roller_roll_and_wait(struct roller *roller, str sink_id, i64 timeout_us, instant *out_asked_at,
-                         bool *out_settled, struct error *error)
+err roller_await(struct roller *roller, str sink_id, i64 upto_seq, i64 timeout_us,
+                 bool *out_settled, struct error *error)
 {
     struct blocked blocked = {.done = false};
-    i64 upto_seq = 0;
-    TRY(roller_ask(roller, sink_id, out_asked_at, &upto_seq, error));
     pthread_mutex_init(&blocked.lock, NULL);
     pthread_cond_init(&blocked.told, NULL);
     err waited = roller_wait(roller, sink_id, upto_seq, timeout_us, unblock, &blocked, error);

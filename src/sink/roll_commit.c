@@ -456,8 +456,10 @@ err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *
     err result = commit(&committing, out_step, error);
     table_close(&committing.after);
     table_close(&committing.table);
-    if (committing.begun) {
-        /* The process lived through it: no crash loop (decisions 31). */
+    bool over = result == OK && *out_step == STEP_ENDED;
+    if (committing.begun && !over) {
+        /* The process lived through it: no crash loop (decisions 31). A plan that is over has none.
+         */
         struct error ignored = {0};
         err ended = ledger_end_try(roll->env->db, plan->row.id, &ignored);
         (void)ended;

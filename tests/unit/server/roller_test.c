@@ -168,6 +168,14 @@ static struct ledger_sink look(struct fixture *f, const char *sink_id)
     return sink;
 }
 
+static err roll_and_wait(struct roller *roller, str sink_id, i64 timeout_us, instant *out_asked_at,
+                         bool *out_settled, struct error *error)
+{
+    i64 upto_seq = 0;
+    TRY(roller_ask(roller, sink_id, out_asked_at, &upto_seq, error));
+    return roller_await(roller, sink_id, upto_seq, timeout_us, out_settled, error);
+}
+
 static void a_roll_that_is_asked_for_comes_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -175,7 +183,7 @@ static void a_roll_that_is_asked_for_comes_at_once(void **state)
     bool settled = false;
     i64 began = seam_monotonic_us(seam_system());
     send_batch(f, "snk_a", "one", "{\"x\":1}");
-    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
+    must(f, roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
     assert_true(settled);
     assert_true(seam_monotonic_us(seam_system()) - began < 8 * TIME_SECOND_US);
     assert_int_equal(look(f, "snk_a").rows_committed, 1);
@@ -187,10 +195,10 @@ static void asking_with_nothing_waiting_is_answered_at_once(void **state)
     struct fixture *f = *state;
     instant asked_at = 0;
     bool settled = false;
-    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
+    must(f, roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
     assert_true(settled);
     assert_int_equal(
-        roller_roll_and_wait(f->roller, STR("snk_no"), WAIT_US, &asked_at, &settled, &f->error),
+        roll_and_wait(f->roller, STR("snk_no"), WAIT_US, &asked_at, &settled, &f->error),
         NOT_FOUND);
 }
 
@@ -201,8 +209,8 @@ static void a_wait_ends_at_its_timeout(void **state)
     bool settled = true;
     must(f, ledger_disable_sink(&f->db, STR("snk_a"), STR("test"), STR("test"), &f->error));
     send_batch(f, "snk_a", "one", "{\"x\":1}");
-    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), TIME_SECOND_US / 2, &asked_at, &settled,
-                                 &f->error));
+    must(f, roll_and_wait(f->roller, STR("snk_a"), TIME_SECOND_US / 2, &asked_at, &settled,
+                          &f->error));
     assert_false(settled);
     assert_int_equal(look(f, "snk_a").waiting_rows, 1);
 }
@@ -284,7 +292,7 @@ static void a_sink_is_deleted_while_the_roller_runs(void **state)
     bool settled = false;
     i64 discarded = -1;
     send_batch(f, "snk_a", "one", "{\"x\":1}");
-    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
+    must(f, roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
     assert_true(settled);
     send_batch(f, "snk_a", "two", "{\"x\":2}");
     must(f, roller_delete_sink(f->roller, STR("snk_a"), &discarded, &f->error));
@@ -389,7 +397,7 @@ static void a_frozen_process_did_not_run(void **state)
     bool settled = false;
     i64 running_us = 0;
     send_batch(f, "snk_a", "one", "{\"x\":1}");
-    must(f, roller_roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
+    must(f, roll_and_wait(f->roller, STR("snk_a"), WAIT_US, &asked_at, &settled, &f->error));
     i64 end_us = seam_monotonic_us(seam_system()) + WAIT_US;
     atomic_store(&clock_ahead_us, 8 * TIME_DAY_US);
     while (running_us == 0) {
