@@ -1,7 +1,9 @@
 #include "server/roller.h"
 
 #include "base/assert.h"
+#include "base/crew.h"
 #include "base/log.h"
+#include "server/process.h"
 #include "server/roller_private.h"
 #include "sink/orphan.h"
 #include "sink/restore.h"
@@ -62,6 +64,7 @@ struct roll_env roller_env(struct roller *roller, const struct warehouse *wareho
         /* One process has the data directory, so a lease that an earlier process left behind is
          * ours: no wait for its end after a crash. The entries keep the workers apart. */
         .holder = roller->options.installation_id,
+        .crew = roller->crew,
         .stopping = is_stopping,
         .stopping_context = roller,
     };
@@ -251,6 +254,9 @@ static err make(struct arena *arena, const struct roller_options *options,
     }
     roller->pokes = queue_create(4);
     roller->jobs = queue_create(ROLLER_JOBS_MAX);
+    if (options->threads > 1) {
+        roller->crew = crew_create((size_t)options->threads - 1, process_step_back);
+    }
     pthread_mutex_init(&roller->lock, NULL);
     pthread_cond_init(&roller->freed, NULL);
     pthread_rwlock_init(&roller->deletes, NULL);
@@ -260,6 +266,7 @@ static err make(struct arena *arena, const struct roller_options *options,
 
 static void unmake(struct roller *roller)
 {
+    crew_destroy(roller->crew);
     queue_destroy(roller->pokes);
     queue_destroy(roller->jobs);
     pthread_cond_destroy(&roller->freed);

@@ -22,6 +22,7 @@ struct roller_options {
     str node_id;
     struct policy_limits limits;
     i32 workers; /* 0: ROLLER_WORKERS */
+    i32 threads; /* that encode one roll, its own included; 0: its own alone */
 };
 
 /* Starts the threads; each first settles what an earlier process left (recover). */

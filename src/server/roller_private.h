@@ -62,6 +62,7 @@ struct roller {
     struct queue *jobs;
     pthread_t tick;
     pthread_t workers[ROLLER_WORKERS_MAX];
+    struct crew *crew; /* helps one worker at a time; NULL: none does */
     i32 worker_count;
 };
 

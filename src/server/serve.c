@@ -140,6 +140,7 @@ MUST_USE static err start_roller(struct server *server, struct error *error)
         .node_id = server->service.node_id,
         .limits = server->mode == MODE_DEV ? policy_limits_dev() : policy_limits_default(),
         .workers = (i32)config_number(server->config, CONFIG_ROLL_WORKERS),
+        .threads = (i32)config_number(server->config, CONFIG_ROLL_THREADS),
     };
     options.limits.batches = config_number(server->config, CONFIG_ROLL_BATCHES);
     return roller_start(server->arena, &options, &server->service.roller, error);

@@ -17,12 +17,15 @@
 
 enum { ROLL_TRIES = 5, ROLL_ARENA_MIB_MAX = 1536 };
 
+struct crew;
+
 struct roll_env {
     const struct db *db;
     const struct seam *seam;
     const struct warehouse *warehouse; /* the sink's */
     str installation_id;
-    str holder; /* of sink leases: one per roll worker */
+    str holder;        /* of sink leases: one per roll worker */
+    struct crew *crew; /* helps to encode; NULL: nobody does */
     /* Asked between steps: true ends the tick before the next try. NULL: never. */
     bool (*stopping)(void *context);
     void *stopping_context;

@@ -157,9 +157,13 @@ static err compute(struct rows_pass *pass, const struct table *table, struct are
                    struct roll_result *out_result, size_t *out_fits, struct error *error)
 {
     struct roll_writer writer;
+    struct parquet_kit *kit AUTO_PARQUET_KIT = NULL;
     TRY(pass_init(pass, table->metadata, error));
+    TRY(parquet_kit_open(pass->scratch, pass->roll->env->crew, (size_t)FILE_MIB_MAX * MIB, &kit,
+                         error));
     TRY(roll_writer_init(&writer, pass->roll, table, &pass->schema, &pass->spec, file_scratch,
                          error));
+    writer.options.kit = kit;
     pass->writer = &writer;
     enum rows_end end = ROWS_DONE;
     TRY(rows_run(pass, &end, out_fits, error));

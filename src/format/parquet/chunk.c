@@ -14,32 +14,22 @@ enum {
     ENCODING_PLAIN = 0,
     ENCODING_RLE = 3,
     ENCODING_RLE_DICTIONARY = 8,
-    BOUNDARY_UNORDERED = 0,
-};
-
-struct page {
-    i64 slot_from;
-    i64 slot_to;
-    i64 value_from;
-    i64 value_to;
-    i64 row_from;
-    i64 offset;
-    i64 compressed_bytes; /* with the header */
-    struct kept_bounds kept;
 };
 
 struct chunk {
-    struct parquet_writer *writer;
+    const struct parquet_writer *writer;
+    struct encoder *encoder;
     const struct leaf *leaf;
     const struct parquet_column_options *options;
-    struct compressor *compressor;
     struct levels levels;
     struct values values;
     struct choice choice;
     u32 *stamps; /* per entry: the last page that has it, from 1 */
     u32 *selection;
     struct bounds bounds;
-    struct chunk_meta *meta;
+    i64 size; /* so far */
+    struct chunk_done *done;
+    struct chunk_meta *meta; /* its */
     struct error *error;
 };
 
@@ -193,66 +183,73 @@ static void header_put_dictionary(struct thrift *thrift, const struct chunk *chu
     thrift_end(thrift);
 }
 
-/* Compresses the body in scratch. */
+/* Compresses the encoder's body. */
 MUST_USE static err page_pack(struct chunk *chunk, str *out_packed)
 {
-    struct scratch *scratch = &chunk->writer->scratch;
-    if (!buf_ok(&scratch->body)) {
+    struct encoder *encoder = chunk->encoder;
+    if (!buf_ok(&encoder->body)) {
         return error_memory(chunk->error);
     }
-    if (scratch->body.size > INT32_MAX / 2) {
+    if (encoder->body.size > INT32_MAX / 2) {
         return error_set(chunk->error, LIMIT, ERROR_OVERLOADED,
                          "one row of column %.*s is too large for a Parquet page",
                          STR_ARG(chunk->leaf->field->name));
     }
-    str packed = buf_str(&scratch->body);
+    str packed = buf_str(&encoder->body);
     if (chunk->choice.compressed) {
-        buf_truncate(&scratch->packed, 0);
-        TRY(compress_append(chunk->compressor, &scratch->packed, packed, chunk->error));
-        packed = buf_str(&scratch->packed);
+        buf_truncate(&encoder->packed, 0);
+        TRY(compress_append(&encoder->compressor, &encoder->packed, packed, chunk->error));
+        packed = buf_str(&encoder->packed);
     }
     *out_packed = packed;
     return OK;
 }
 
-/* Writes the page whose body and header are ready. Returns its bytes in *out_bytes. */
-MUST_USE static err page_put(struct chunk *chunk, str packed, i64 *out_bytes)
+/* Keeps the page whose body and header are ready. */
+MUST_USE static err page_keep(struct chunk *chunk, str packed, str *out_bytes)
 {
-    struct scratch *scratch = &chunk->writer->scratch;
-    if (!buf_ok(&scratch->header)) {
+    struct encoder *encoder = chunk->encoder;
+    if (!buf_ok(&encoder->header)) {
         return error_memory(chunk->error);
     }
-    str header = buf_str(&scratch->header);
-    TRY(parquet_put(chunk->writer, header, chunk->error));
-    TRY(parquet_put(chunk->writer, packed, chunk->error));
-    *out_bytes = (i64)(header.size + packed.size);
-    chunk->meta->compressed_bytes += *out_bytes;
-    chunk->meta->uncompressed_bytes += (i64)(header.size + scratch->body.size);
+    size_t header = encoder->header.size;
+    size_t size = header + packed.size;
+    char *bytes = arena_grow(encoder->output, NULL, 0, size);
+    if (bytes == NULL) {
+        return error_memory(chunk->error);
+    }
+    memcpy(bytes, encoder->header.data, header);
+    if (packed.size > 0) {
+        memcpy(bytes + header, packed.data, packed.size);
+    }
+    chunk->size += (i64)size;
+    chunk->meta->compressed_bytes += (i64)size;
+    chunk->meta->uncompressed_bytes += (i64)(header + encoder->body.size);
+    *out_bytes = (str){bytes, size};
     return OK;
 }
 
-MUST_USE static err page_write_dictionary(struct chunk *chunk)
+MUST_USE static err page_encode_dictionary(struct chunk *chunk)
 {
-    struct scratch *scratch = &chunk->writer->scratch;
-    buf_truncate(&scratch->body, 0);
-    buf_append(&scratch->body, chunk->choice.dictionary.entries);
+    struct encoder *encoder = chunk->encoder;
+    buf_truncate(&encoder->body, 0);
+    buf_append(&encoder->body, chunk->choice.dictionary.entries);
     str packed = {0};
     TRY(page_pack(chunk, &packed));
-    buf_truncate(&scratch->header, 0);
-    struct thrift thrift = {.out = &scratch->header};
-    header_begin(&thrift, PAGE_DICTIONARY, scratch->body.size, packed);
+    buf_truncate(&encoder->header, 0);
+    struct thrift thrift = {.out = &encoder->header};
+    header_begin(&thrift, PAGE_DICTIONARY, encoder->body.size, packed);
     header_put_dictionary(&thrift, chunk);
     thrift_end(&thrift);
-    i64 bytes = 0;
-    return page_put(chunk, packed, &bytes);
+    return page_keep(chunk, packed, &chunk->done->dictionary_page);
 }
 
-MUST_USE static err page_write_data(struct chunk *chunk, struct page *page)
+MUST_USE static err page_encode_data(struct chunk *chunk, struct page *page)
 {
-    struct scratch *scratch = &chunk->writer->scratch;
+    struct encoder *encoder = chunk->encoder;
     i64 slots = page->slot_to - page->slot_from;
-    buf_truncate(&scratch->body, 0);
-    page_put_body(chunk, page, &scratch->body);
+    buf_truncate(&encoder->body, 0);
+    page_put_body(chunk, page, &encoder->body);
     str packed = {0};
     TRY(page_pack(chunk, &packed));
     if (slots > INT32_MAX) {
@@ -260,20 +257,20 @@ MUST_USE static err page_write_data(struct chunk *chunk, struct page *page)
                          "one row of column %.*s has too many values",
                          STR_ARG(chunk->leaf->field->name));
     }
-    buf_truncate(&scratch->header, 0);
-    struct thrift thrift = {.out = &scratch->header};
-    header_begin(&thrift, PAGE_DATA, scratch->body.size, packed);
+    buf_truncate(&encoder->header, 0);
+    struct thrift thrift = {.out = &encoder->header};
+    header_begin(&thrift, PAGE_DATA, encoder->body.size, packed);
     header_put_data(&thrift, chunk, slots);
     thrift_end(&thrift);
-    page->offset = chunk->writer->offset;
-    return page_put(chunk, packed, &page->compressed_bytes);
+    page->offset = chunk->size;
+    return page_keep(chunk, packed, &page->bytes);
 }
 
 /* ---- statistics ---- */
 
-static bool chunk_has_statistics(const struct chunk *chunk)
+bool chunk_has_statistics(const struct leaf *leaf)
 {
-    return leaf_has_bounds(chunk->leaf) && chunk->leaf->width <= CHUNK_STATISTICS_WIDTH_MAX;
+    return leaf_has_bounds(leaf) && leaf->width <= CHUNK_STATISTICS_WIDTH_MAX;
 }
 
 /* The first values of the dictionary's entries that the page has, each once. */
@@ -301,8 +298,8 @@ MUST_USE static err page_keep_bounds(struct chunk *chunk, struct page *page)
         bounds = bounds_of(chunk->leaf, &chunk->values, NULL, page->value_from, page->value_to);
     }
     bounds_widen(chunk->leaf, &chunk->bounds, bounds);
-    if (chunk_has_statistics(chunk) &&
-        !bounds_keep(chunk->leaf, bounds, PARQUET_BOUND_UNITS, chunk->writer->arena, &page->kept)) {
+    if (chunk_has_statistics(chunk->leaf) && !bounds_keep(chunk->leaf, bounds, PARQUET_BOUND_UNITS,
+                                                          chunk->encoder->output, &page->kept)) {
         return error_memory(chunk->error);
     }
     return OK;
@@ -318,7 +315,7 @@ MUST_USE static err chunk_keep_bounds(struct chunk *chunk)
     if (chunk->options->metrics == PARQUET_METRICS_BOUNDS) {
         told = chunk->bounds;
     }
-    struct arena *arena = chunk->writer->arena;
+    struct arena *arena = chunk->encoder->output;
     if (!bounds_keep(chunk->leaf, chunk->bounds, PARQUET_BOUND_UNITS, arena, &meta->kept) ||
         !bounds_keep(chunk->leaf, told, chunk->options->bound_units_max, arena, &meta->manifest)) {
         return error_memory(chunk->error);
@@ -342,99 +339,13 @@ MUST_USE static err chunk_bloom(struct chunk *chunk)
     if (!chunk_takes_bloom(chunk)) {
         return OK;
     }
-    buf *out = &chunk->writer->blooms;
-    i64 start = (i64)out->size;
-    if (chunk->choice.has_dictionary) {
-        bloom_put(out, &chunk->values, chunk->choice.dictionary.first,
-                  chunk->choice.dictionary.count, chunk->options->bloom_fpp,
-                  chunk->writer->options.bloom_bytes_max);
-    } else {
-        bloom_put(out, &chunk->values, NULL, chunk->values.count, chunk->options->bloom_fpp,
-                  chunk->writer->options.bloom_bytes_max);
-    }
-    chunk->meta->bloom = (struct index_place){start, (i64)out->size - start};
+    buf *out = &chunk->done->bloom;
+    *out = buf_create(chunk->encoder->output, 0, INT32_MAX);
+    bool selected = chunk->choice.has_dictionary;
+    bloom_put(out, &chunk->values, selected ? chunk->choice.dictionary.first : NULL,
+              selected ? chunk->choice.dictionary.count : chunk->values.count,
+              chunk->options->bloom_fpp, chunk->writer->options.bloom_bytes_max);
     return buf_ok(out) ? OK : error_memory(chunk->error);
-}
-
-/* ---- page indexes ---- */
-
-/* A column index is possible only when every page with values has both bounds. */
-static bool pages_have_bounds(const struct page *pages, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct bounds *bounds = &pages[i].kept.bounds;
-        bool has_values = pages[i].value_to > pages[i].value_from;
-        if (has_values && (bounds->lower.data == NULL || bounds->upper.data == NULL)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void column_index_put_bounds(struct thrift *thrift, const struct chunk *chunk, i32 id,
-                                    const struct page *pages, size_t count)
-{
-    enum { ID_MIN_VALUES = 2 };
-    thrift_list(thrift, id, THRIFT_BINARY, count);
-    for (size_t i = 0; i < count; i++) {
-        struct bounds bounds = bounds_for_parquet(chunk->leaf, pages[i].kept.bounds);
-        thrift_element_binary(thrift, id == ID_MIN_VALUES ? bounds.lower : bounds.upper);
-    }
-}
-
-static void column_index_put(struct thrift *thrift, const struct chunk *chunk,
-                             const struct page *pages, size_t count)
-{
-    thrift_begin(thrift);
-    thrift_list(thrift, 1, THRIFT_TRUE, count);
-    for (size_t i = 0; i < count; i++) {
-        thrift_element_boolean(thrift, pages[i].value_from == pages[i].value_to);
-    }
-    column_index_put_bounds(thrift, chunk, 2, pages, count);
-    column_index_put_bounds(thrift, chunk, 3, pages, count);
-    thrift_i32(thrift, 4, BOUNDARY_UNORDERED);
-    thrift_list(thrift, 5, THRIFT_I64, count);
-    for (size_t i = 0; i < count; i++) {
-        i64 slots = pages[i].slot_to - pages[i].slot_from;
-        thrift_element_integer(thrift, slots - (pages[i].value_to - pages[i].value_from));
-    }
-    thrift_end(thrift);
-}
-
-static void offset_index_put(struct thrift *thrift, const struct page *pages, size_t count)
-{
-    thrift_begin(thrift);
-    thrift_list(thrift, 1, THRIFT_STRUCT, count);
-    for (size_t i = 0; i < count; i++) {
-        thrift_begin(thrift);
-        thrift_i64(thrift, 1, pages[i].offset);
-        thrift_i32(thrift, 2, (i32)pages[i].compressed_bytes);
-        thrift_i64(thrift, 3, pages[i].row_from);
-        thrift_end(thrift);
-    }
-    thrift_end(thrift);
-}
-
-MUST_USE static err chunk_index(struct chunk *chunk)
-{
-    struct parquet_writer *writer = chunk->writer;
-    const buf *buffer = &writer->scratch.pages;
-    const void *data = buffer->data;
-    const struct page *pages = data;
-    size_t count = buffer->size / sizeof(struct page);
-
-    buf *out = &writer->offset_indexes;
-    i64 start = (i64)out->size;
-    offset_index_put(&(struct thrift){.out = out}, pages, count);
-    chunk->meta->offset_index = (struct index_place){start, (i64)out->size - start};
-    if (chunk_has_statistics(chunk) && pages_have_bounds(pages, count)) {
-        out = &writer->column_indexes;
-        start = (i64)out->size;
-        column_index_put(&(struct thrift){.out = out}, chunk, pages, count);
-        chunk->meta->column_index = (struct index_place){start, (i64)out->size - start};
-    }
-    bool ok = buf_ok(&writer->offset_indexes) && buf_ok(&writer->column_indexes);
-    return ok ? OK : error_memory(chunk->error);
 }
 
 /* ---- the chunk ---- */
@@ -450,23 +361,23 @@ static const struct column *leaf_column(const struct leaf *leaf, const struct co
 
 MUST_USE static err chunk_prepare(struct chunk *chunk, const struct column *columns)
 {
-    struct arena *arena = chunk->writer->arena;
-    struct scratch *scratch = &chunk->writer->scratch;
+    struct encoder *encoder = chunk->encoder;
+    struct arena *arena = encoder->arena;
     const struct column *column = leaf_column(chunk->leaf, columns);
-    if (!levels_build(chunk->leaf, columns, arena, &scratch->levels, &chunk->levels) ||
-        !values_build(chunk->leaf, column, arena, &scratch->values, &chunk->values)) {
+    if (!levels_build(chunk->leaf, columns, arena, &encoder->levels, &chunk->levels) ||
+        !values_build(chunk->leaf, column, arena, &encoder->values, &chunk->values)) {
         return error_memory(chunk->error);
     }
-    TRY(choice_make(&chunk->values, chunk->writer->options.dictionary_bytes_max, chunk->compressor,
-                    arena, &scratch->choice, &chunk->choice, chunk->error));
+    TRY(choice_make(&chunk->values, chunk->writer->options.dictionary_bytes_max,
+                    &encoder->compressor, arena, &encoder->choice, &chunk->choice, chunk->error));
     if (chunk->leaf->repetition_max > 0) {
         /* The sample knows nothing of levels, which always compress. */
-        chunk->choice.compressed = chunk->compressor->codec != COMPRESS_NONE;
+        chunk->choice.compressed = chunk->encoder->compressor.codec != COMPRESS_NONE;
     }
     if (chunk->choice.has_dictionary) {
         i64 count = chunk->choice.dictionary.count;
-        chunk->stamps = room_take(&scratch->stamps, arena, count, sizeof(u32));
-        chunk->selection = room_take(&scratch->selection, arena, count, sizeof(u32));
+        chunk->stamps = room_take(&encoder->stamps, arena, count, sizeof(u32));
+        chunk->selection = room_take(&encoder->selection, arena, count, sizeof(u32));
         if (chunk->stamps == NULL || chunk->selection == NULL) {
             return error_memory(chunk->error);
         }
@@ -475,10 +386,10 @@ MUST_USE static err chunk_prepare(struct chunk *chunk, const struct column *colu
     return OK;
 }
 
-MUST_USE static err chunk_write_pages(struct chunk *chunk)
+MUST_USE static err chunk_encode_pages(struct chunk *chunk)
 {
-    buf *pages = &chunk->writer->scratch.pages;
-    buf_truncate(pages, 0);
+    buf *pages = &chunk->done->pages;
+    *pages = buf_create(chunk->encoder->output, 0, INT32_MAX);
     struct page page = {0};
     i64 row = 0;
     while (page.slot_to < chunk->levels.count) {
@@ -486,34 +397,44 @@ MUST_USE static err chunk_write_pages(struct chunk *chunk)
         row += page_next(chunk, &page);
         page.kept = (struct kept_bounds){0};
         TRY(page_keep_bounds(chunk, &page));
-        TRY(page_write_data(chunk, &page));
+        TRY(page_encode_data(chunk, &page));
         buf_append_bytes(pages, &page, sizeof(page));
     }
     assert(page.value_to == chunk->values.count);
     return buf_ok(pages) ? OK : error_memory(chunk->error);
 }
 
-err chunk_write(struct parquet_writer *writer, size_t leaf_index, const struct column *columns,
-                struct compressor *compressor, struct chunk_meta *out_meta, struct error *error)
+void encoder_init(struct encoder *encoder, struct arena *arena)
 {
+    *encoder = (struct encoder){
+        .arena = arena,
+        .body = buf_create(arena, 0, INT32_MAX),
+        .packed = buf_create(arena, 0, INT32_MAX),
+        .header = buf_create(arena, 0, INT32_MAX),
+    };
+}
+
+err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder, size_t leaf_index,
+                 const struct column *columns, struct chunk_done *out_done, struct error *error)
+{
+    *out_done = (struct chunk_done){0};
     struct chunk chunk = {
         .writer = writer,
+        .encoder = encoder,
         .leaf = &writer->leaves[leaf_index],
         .options = &writer->columns[leaf_index],
-        .compressor = compressor,
-        .meta = out_meta,
+        .done = out_done,
+        .meta = &out_done->meta,
         .error = error,
     };
-    *out_meta = (struct chunk_meta){.start = writer->offset};
     TRY(chunk_prepare(&chunk, columns));
-    out_meta->has_dictionary = chunk.choice.has_dictionary;
-    out_meta->codec = chunk.choice.compressed ? compressor->codec : COMPRESS_NONE;
+    chunk.meta->has_dictionary = chunk.choice.has_dictionary;
+    chunk.meta->codec = chunk.choice.compressed ? encoder->compressor.codec : COMPRESS_NONE;
     if (chunk.choice.has_dictionary) {
-        TRY(page_write_dictionary(&chunk));
+        TRY(page_encode_dictionary(&chunk));
     }
-    out_meta->data_page_at = writer->offset;
-    TRY(chunk_write_pages(&chunk));
+    chunk.meta->data_page_at = chunk.size;
+    TRY(chunk_encode_pages(&chunk));
     TRY(chunk_keep_bounds(&chunk));
-    TRY(chunk_bloom(&chunk));
-    return chunk_index(&chunk);
+    return chunk_bloom(&chunk);
 }

@@ -395,8 +395,8 @@ static void chunk_put_meta(struct thrift *thrift, const struct leaf *leaf,
     thrift_end(thrift);
 }
 
-static void chunk_put(struct thrift *thrift, const struct leaf *leaf,
-                      const struct chunk_meta *chunk, const struct footer_places *places)
+static void column_chunk_put(struct thrift *thrift, const struct leaf *leaf,
+                             const struct chunk_meta *chunk, const struct footer_places *places)
 {
     thrift_begin(thrift);
     thrift_i64(thrift, 2, 0); /* deprecated, and required */
@@ -422,7 +422,7 @@ static void row_group_put(struct thrift *thrift, const struct parquet_writer *wr
         const struct chunk_meta *chunk = &group->chunks[i];
         uncompressed += chunk->uncompressed_bytes;
         compressed += chunk->compressed_bytes;
-        chunk_put(thrift, &writer->leaves[i], chunk, places);
+        column_chunk_put(thrift, &writer->leaves[i], chunk, places);
     }
     thrift_i64(thrift, 2, uncompressed);
     thrift_i64(thrift, 3, group->rows);

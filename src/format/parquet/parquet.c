@@ -37,19 +37,72 @@ err parquet_put(struct parquet_writer *writer, str bytes, struct error *error)
     return OK;
 }
 
-static void scratch_init(struct parquet_writer *writer)
+/* ---- the kit ---- */
+
+/* Where the body and what is packed of it are scratch for the choice too. */
+static void encoder_link(struct encoder *encoder)
 {
-    struct scratch *scratch = &writer->scratch;
-    scratch->pages = buf_create(writer->arena, 0, INT32_MAX);
-    scratch->body = buf_create(writer->arena, 0, INT32_MAX);
-    scratch->packed = buf_create(writer->arena, 0, INT32_MAX);
-    scratch->header = buf_create(writer->arena, 0, INT32_MAX);
-    scratch->choice.body = &scratch->body;
-    scratch->choice.packed = &scratch->packed;
+    encoder->choice.body = &encoder->body;
+    encoder->choice.packed = &encoder->packed;
+}
+
+err parquet_kit_open(struct arena *arena, struct crew *crew, size_t bytes_max,
+                     struct parquet_kit **out_kit, struct error *error)
+{
+    size_t count = crew_workers(crew);
+    struct parquet_kit *kit = arena_alloc(arena, sizeof(*kit));
+    struct encoder *encoders = arena_array(arena, count, sizeof(*encoders));
+    if (kit == NULL || encoders == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        encoder_init(&encoders[i], arena_create(bytes_max));
+        encoder_link(&encoders[i]);
+    }
+    *kit = (struct parquet_kit){.crew = crew, .encoders = encoders, .encoder_count = count};
+    *out_kit = kit;
+    return OK;
+}
+
+void parquet_kit_close(struct parquet_kit *kit)
+{
+    for (size_t i = 0; kit != NULL && i < kit->encoder_count; i++) {
+        compressor_close(&kit->encoders[i].compressor);
+        arena_destroy(kit->encoders[i].arena);
+    }
+}
+
+void parquet_kit_close_at(struct parquet_kit **kit)
+{
+    parquet_kit_close(*kit);
+}
+
+/* A writer without a kit is one of its own, in the writer's arena. */
+MUST_USE static err writer_init_kit(struct parquet_writer *writer, struct error *error)
+{
+    writer->kit = writer->options.kit;
+    if (writer->kit != NULL) {
+        return OK;
+    }
+    struct encoder *encoder = arena_alloc(writer->arena, sizeof(*encoder));
+    if (encoder == NULL) {
+        return error_memory(error);
+    }
+    encoder_init(encoder, writer->arena);
+    encoder_link(encoder);
+    writer->own = (struct parquet_kit){.encoders = encoder, .encoder_count = 1};
+    writer->kit = &writer->own;
+    return OK;
+}
+
+static void writer_init_indexes(struct parquet_writer *writer)
+{
     writer->blooms = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->column_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
     writer->offset_indexes = buf_create(writer->arena, 0, PARQUET_INDEXES_SIZE_MAX);
 }
+
+/* ---- opening ---- */
 
 /* Each leaf's options: a merge, as both stand in the schema's order. */
 MUST_USE static err columns_match(struct parquet_writer *writer, struct error *error)
@@ -106,7 +159,8 @@ err parquet_open(struct arena *arena, const struct field *fields, size_t field_c
                          "the table has no column that a Parquet file can hold");
     }
     TRY(columns_match(writer, error));
-    scratch_init(writer);
+    TRY(writer_init_kit(writer, error));
+    writer_init_indexes(writer);
     TRY(parquet_put(writer, STR("PAR1"), error));
     *out_writer = writer;
     return OK;
@@ -139,6 +193,104 @@ MUST_USE static err row_group_add(struct parquet_writer *writer, i64 rows,
     return OK;
 }
 
+/* The chunks of a row group, encoded at the same time. */
+struct encoding {
+    const struct parquet_writer *writer;
+    const struct column *columns;
+    struct chunk_done *done;
+    err *results;
+    struct error *errors;
+};
+
+static void encode_one(void *context, size_t index, size_t worker)
+{
+    struct encoding *encoding = context;
+    encoding->results[index] = chunk_encode(
+        encoding->writer, &encoding->writer->kit->encoders[worker], index, encoding->columns,
+        &encoding->done[index], &encoding->errors[index]);
+}
+
+/* The first column's error is the row group's, whichever was met first. */
+MUST_USE static err encode_all(struct parquet_writer *writer, const struct column *columns,
+                               struct chunk_done *done, struct arena *arena, struct error *error)
+{
+    size_t count = writer->leaf_count;
+    struct encoding encoding = {
+        .writer = writer,
+        .columns = columns,
+        .done = done,
+        .results = arena_array(arena, count, sizeof(err)),
+        .errors = arena_array(arena, count, sizeof(struct error)),
+    };
+    if (encoding.results == NULL || encoding.errors == NULL) {
+        return error_memory(error);
+    }
+    crew_run(writer->kit->crew, count, encode_one, &encoding);
+    for (size_t i = 0; i < count; i++) {
+        if (encoding.results[i] != OK) {
+            if (error != NULL) {
+                *error = encoding.errors[i];
+            }
+            return encoding.results[i];
+        }
+    }
+    return OK;
+}
+
+MUST_USE static err put_all(struct parquet_writer *writer, const struct chunk_done *done, i64 rows,
+                            struct error *error)
+{
+    struct row_group_meta *group = NULL;
+    TRY(row_group_add(writer, rows, &group, error));
+    for (size_t i = 0; i < writer->leaf_count; i++) {
+        TRY(chunk_put(writer, i, &done[i], &group->chunks[i], error));
+    }
+    writer->rows += rows;
+    return OK;
+}
+
+/* Compressors are kept in a kit that was given; a writer has no end at which to close its own. */
+MUST_USE static err encoders_begin(struct parquet_writer *writer, struct error *error)
+{
+    const struct parquet_options *options = &writer->options;
+    for (size_t i = 0; i < writer->kit->encoder_count; i++) {
+        struct encoder *encoder = &writer->kit->encoders[i];
+        encoder->output = arena_create(PARQUET_INDEXES_SIZE_MAX);
+        if (encoder->compressor.context == NULL || encoder->compressor.codec != options->codec) {
+            compressor_close(&encoder->compressor);
+            TRY(compressor_open(options->codec, options->compress_level, &encoder->compressor,
+                                error));
+        }
+        encoder->compressor.level = options->compress_level;
+    }
+    return OK;
+}
+
+static void encoders_end(struct parquet_writer *writer)
+{
+    for (size_t i = 0; i < writer->kit->encoder_count; i++) {
+        struct encoder *encoder = &writer->kit->encoders[i];
+        arena_destroy(encoder->output);
+        encoder->output = NULL;
+        if (writer->kit == &writer->own) {
+            compressor_close(&encoder->compressor);
+        }
+    }
+}
+
+MUST_USE static err row_group_write(struct parquet_writer *writer, const struct column *columns,
+                                    struct error *error)
+{
+    TRY(encoders_begin(writer, error));
+    struct arena *arena = writer->kit->encoders[0].output;
+    struct chunk_done *done = arena_array(arena, writer->leaf_count, sizeof(*done));
+    if (done == NULL) {
+        return error_memory(error);
+    }
+    TRY(encode_all(writer, columns, done, arena, error));
+    return put_all(writer, done, columns[0].count, error);
+}
+
 err parquet_row_group(struct parquet_writer *writer, const struct column *columns,
                       struct error *error)
 {
@@ -150,16 +302,9 @@ err parquet_row_group(struct parquet_writer *writer, const struct column *column
     if (rows == 0) {
         return OK;
     }
-    struct row_group_meta *group = NULL;
-    TRY(row_group_add(writer, rows, &group, error));
-
-    AUTO_COMPRESSOR struct compressor compressor = {0};
-    TRY(compressor_open(writer->options.codec, writer->options.compress_level, &compressor, error));
-    for (size_t i = 0; i < writer->leaf_count; i++) {
-        TRY(chunk_write(writer, i, columns, &compressor, &group->chunks[i], error));
-    }
-    writer->rows += rows;
-    return OK;
+    err written = row_group_write(writer, columns, error);
+    encoders_end(writer);
+    return written;
 }
 
 /* ---- finishing ---- */

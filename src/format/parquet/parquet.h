@@ -36,6 +36,9 @@ struct parquet_column_options {
     double bloom_fpp;    /* between 0 and 1: how often it may be wrong about what is not there */
 };
 
+struct crew;
+struct parquet_kit;
+
 struct parquet_options {
     enum compress_codec codec; /* not DEFLATE */
     i32 compress_level;        /* zstd 1..19, gzip 0..9 */
@@ -50,8 +53,19 @@ struct parquet_options {
      * them have bounds of PARQUET_BOUND_UNITS and no filter. */
     const struct parquet_column_options *columns;
     size_t column_count;
+    struct parquet_kit *kit; /* NULL: one thread, and memory in the writer's arena */
 };
 struct parquet_options parquet_options_default(void);
+
+/* What writers work with, one after the other: a compressor and scratch memory for each worker of
+ * the crew, kept from file to file. The crew (NULL: nobody) helps to encode the columns of a row
+ * group; the file is the same. Of each worker `bytes_max`; the kit itself is in the arena. Fails
+ * with LIMIT. */
+MUST_USE err parquet_kit_open(struct arena *arena, struct crew *crew, size_t bytes_max,
+                              struct parquet_kit **out_kit, struct error *error);
+void parquet_kit_close(struct parquet_kit *kit); /* NULL is allowed */
+void parquet_kit_close_at(struct parquet_kit **kit);
+#define AUTO_PARQUET_KIT __attribute__((cleanup(parquet_kit_close_at)))
 
 /* What the manifest wants to know of one leaf column, over the whole file. Bounds are Iceberg
  * single-value bytes (spec appendix D), strings and binaries cut as the column's options say with

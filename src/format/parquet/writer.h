@@ -1,10 +1,12 @@
 /* writer: what a Parquet writer remembers, shared by the parts that write chunks and the footer.
  *
- * Everything is in the arena given at parquet_open. Scratch is used again for every column chunk;
- * what the footer needs is kept to the end. Private to parquet. */
+ * A row group is made in two steps: its chunks are encoded, by several threads when there is a kit,
+ * each into memory of its own; then they are put in the schema's order by the writer's thread. What
+ * the footer needs is kept to the end in the writer's arena. Private to parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_WRITER_H
 #define LHBOX_FORMAT_PARQUET_WRITER_H
 
+#include "base/crew.h"
 #include "format/parquet/bloom.h"
 #include "format/parquet/choice.h"
 #include "format/parquet/levels.h"
@@ -44,16 +46,44 @@ struct row_group_meta {
     struct chunk_meta *chunks; /* one per leaf */
 };
 
-struct scratch {
+struct page {
+    i64 slot_from;
+    i64 slot_to;
+    i64 value_from;
+    i64 value_to;
+    i64 row_from;
+    i64 offset; /* of the chunk */
+    str bytes;  /* with the header */
+    struct kept_bounds kept;
+};
+
+/* What a thread encodes with, used again for every column chunk. */
+struct encoder {
+    struct arena *arena;
+    struct compressor compressor;
+    struct arena *output; /* of the row group under way: the chunks that were encoded here */
     struct level_rooms levels;
     struct value_rooms values;
     struct choice_rooms choice;
     struct room stamps;
     struct room selection;
-    buf pages;  /* of struct page */
     buf body;   /* of a page, as encoded */
     buf packed; /* and compressed */
     buf header;
+};
+
+struct parquet_kit {
+    struct crew *crew;
+    struct encoder *encoders; /* one per worker of the crew */
+    size_t encoder_count;
+};
+
+/* A chunk that is encoded, in the output of its encoder. Its offsets begin at the chunk. */
+struct chunk_done {
+    struct chunk_meta meta;
+    str dictionary_page;
+    buf pages; /* of struct page */
+    buf bloom;
 };
 
 struct parquet_writer {
@@ -76,16 +106,25 @@ struct parquet_writer {
     buf blooms;
     buf column_indexes;
     buf offset_indexes;
-    struct scratch scratch;
+    struct parquet_kit *kit;
+    struct parquet_kit own; /* the kit, where none was given */
 };
 
 /* Hands bytes to the output and counts them. */
 MUST_USE err parquet_put(struct parquet_writer *writer, str bytes, struct error *error);
 
-/* One column chunk: its dictionary page, if any, and its data pages. */
-MUST_USE err chunk_write(struct parquet_writer *writer, size_t leaf_index,
-                         const struct column *columns, struct compressor *compressor,
-                         struct chunk_meta *out_meta, struct error *error);
+/* In `arena`, without a compressor. */
+void encoder_init(struct encoder *encoder, struct arena *arena);
+/* Encodes a column chunk: its dictionary page, if any, and its data pages. Touches of the writer
+ * only what does not change. */
+MUST_USE err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder,
+                          size_t leaf_index, const struct column *columns,
+                          struct chunk_done *out_done, struct error *error);
+/* Hands its bytes to the output, and keeps what the footer needs. */
+MUST_USE err chunk_put(struct parquet_writer *writer, size_t leaf_index,
+                       const struct chunk_done *done, struct chunk_meta *out_meta,
+                       struct error *error);
+bool chunk_has_statistics(const struct leaf *leaf);
 
 /* The bloom filters, the page indexes and the footer, with the length and PAR1 behind it. */
 MUST_USE err footer_write(struct parquet_writer *writer, struct error *error);

@@ -1,6 +1,8 @@
 #include "base/buf.h"
 #include "format/parquet/parquet.h"
 
+#include "base/crew.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +59,7 @@ struct file {
     struct column columns[FIELDS];
 };
 
-static err file_open(struct arena *in, struct file *file)
+static err file_open_with(struct arena *in, struct parquet_kit *kit, struct file *file)
 {
     *file = (struct file){.bytes = buf_create(in, 0, FILE_BYTES)};
     for (size_t i = 0; i < FIELDS; i++) {
@@ -65,9 +67,15 @@ static err file_open(struct arena *in, struct file *file)
             return LIMIT;
         }
     }
-    const struct parquet_options options = parquet_options_default();
+    struct parquet_options options = parquet_options_default();
+    options.kit = kit;
     return parquet_open(in, fields, FIELDS, &options, STR("{}"), output_append, &file->bytes,
                         &file->writer, NULL);
+}
+
+static err file_open(struct arena *in, struct file *file)
+{
+    return file_open_with(in, NULL, file);
 }
 
 struct row {
@@ -278,6 +286,62 @@ static void a_counter_stays_plain(void **state)
     assert_true(bytes_of(counted_by_twos, MIB) < MANY * 15 / 8);
 }
 
+/* Groups of rows that differ from column to column and from group to group. */
+static str write_differing(struct parquet_kit *kit)
+{
+    enum { GROUPS = 3, ROWS = 3000 };
+    static const str texts[] = {STR_INIT("one"), STR_INIT("another"), {NULL, 0}};
+    struct row *rows = arena_array(arena, ROWS, sizeof(*rows));
+    struct file file;
+    struct parquet_file_stats stats;
+    assert_int_equal(file_open_with(arena, kit, &file), OK);
+    for (u64 group = 0; group < GROUPS; group++) {
+        for (u64 i = 0; i < ROWS; i++) {
+            u64 any = scrambled(group * ROWS + i);
+            rows[i] = (struct row){(i64)(any % 1000), texts[any % 3], (double)(i / 7), (i128)i};
+        }
+        assert_int_equal(group_write(&file, rows, ROWS), OK);
+    }
+    assert_int_equal(parquet_finish(file.writer, &stats, NULL), OK);
+    return buf_str(&file.bytes);
+}
+
+/* One kit for several files, and whatever its crew did first. */
+static void a_crew_writes_the_same_file(void **state)
+{
+    (void)state;
+    str alone = write_differing(NULL);
+    struct crew *crew = crew_create(3, NULL);
+    struct parquet_kit *kit = NULL;
+    assert_int_equal(parquet_kit_open(arena, crew, 64 * MIB, &kit, NULL), OK);
+    for (int i = 0; i < 20; i++) {
+        assert_true(str_equal(write_differing(kit), alone));
+    }
+    parquet_kit_close(kit);
+    crew_destroy(crew);
+    parquet_kit_close(NULL);
+}
+
+/* A worker's memory is its own, and its limit is told as any other. */
+static void a_kit_that_is_too_small_is_a_limit(void **state)
+{
+    (void)state;
+    struct crew *crew = crew_create(2, NULL);
+    struct parquet_kit *kit = NULL;
+    struct file file;
+    assert_int_equal(parquet_kit_open(arena, crew, 16 * KIB, &kit, NULL), OK);
+    assert_int_equal(file_open_with(arena, kit, &file), OK);
+    const struct row row = {1, STR("one"), 1.0, 1};
+    for (i64 i = 0; i < MANY; i++) {
+        assert_true(row_append(&file, &row));
+    }
+    struct error error = {0};
+    assert_int_equal(parquet_row_group(file.writer, file.columns, &error), LIMIT);
+    assert_true(error.message[0] != 0);
+    parquet_kit_close(kit);
+    crew_destroy(crew);
+}
+
 static void zeros_of_both_signs_are_both_bounds(void **state)
 {
     (void)state;
@@ -435,6 +499,8 @@ int main(void)
         TEST(zero_is_an_id),
         TEST(values_that_come_again_later_are_a_dictionary),
         TEST(a_counter_stays_plain),
+        TEST(a_crew_writes_the_same_file),
+        TEST(a_kit_that_is_too_small_is_a_limit),
         TEST(zeros_of_both_signs_are_both_bounds),
         TEST(a_row_group_without_rows_is_none),
         TEST(what_the_output_answers_is_passed_on),

@@ -58,6 +58,7 @@ static void start(struct fixture *f)
         .installation_id = f->installation,
         .node_id = STR("node"),
         .limits = policy_limits_dev(),
+        .threads = 3,
     };
     must(f, roller_start(f->arena, &options, &f->roller, &f->error));
 }

@@ -1,0 +1,114 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/crew.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { TASKS = 1000, ROUNDS = 200, ASKERS = 3 };
+
+struct work {
+    atomic_int done[TASKS];
+    size_t workers;
+    atomic_int strangers; /* workers that the crew does not have */
+};
+
+static void count(void *context, size_t index, size_t worker)
+{
+    struct work *work = context;
+    atomic_fetch_add(&work->done[index], 1);
+    if (worker >= work->workers) {
+        atomic_fetch_add(&work->strangers, 1);
+    }
+}
+
+static void check(struct work *work, size_t tasks, int times)
+{
+    for (size_t i = 0; i < TASKS; i++) {
+        assert_int_equal(atomic_load(&work->done[i]), i < tasks ? times : 0);
+    }
+    assert_int_equal(atomic_load(&work->strangers), 0);
+}
+
+static void without_a_crew_the_asker_does_all(void **state)
+{
+    (void)state;
+    static struct work work;
+    work.workers = crew_workers(NULL);
+    assert_int_equal(work.workers, 1);
+    crew_run(NULL, TASKS, count, &work);
+    check(&work, TASKS, 1);
+}
+
+static void each_task_is_done_once_in_each_run(void **state)
+{
+    (void)state;
+    static struct work work;
+    struct crew *crew = crew_create(3, NULL);
+    work.workers = crew_workers(crew);
+    assert_in_range(work.workers, 1, 4);
+    for (int i = 0; i < ROUNDS; i++) {
+        crew_run(crew, 10, count, &work);
+    }
+    check(&work, 10, ROUNDS);
+    crew_run(crew, 0, count, &work);
+    crew_destroy(crew);
+    check(&work, 10, ROUNDS);
+}
+
+struct asker {
+    struct crew *crew;
+    struct work work;
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    for (int i = 0; i < ROUNDS; i++) {
+        crew_run(asker->crew, TASKS, count, &asker->work);
+    }
+    return NULL;
+}
+
+static atomic_int begun;
+
+static void begin(void)
+{
+    atomic_fetch_add(&begun, 1);
+}
+
+static void askers_at_the_same_time_get_all_of_theirs(void **state)
+{
+    (void)state;
+    static struct asker askers[ASKERS];
+    pthread_t threads[ASKERS];
+    struct crew *crew = crew_create(2, begin);
+    for (size_t i = 0; i < ASKERS; i++) {
+        askers[i].crew = crew;
+        askers[i].work.workers = crew_workers(crew);
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (size_t i = 0; i < ASKERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        check(&askers[i].work, TASKS, ROUNDS);
+    }
+    crew_destroy(crew);
+    assert_in_range(atomic_load(&begun), 0, 2);
+    crew_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_crew_the_asker_does_all),
+        cmocka_unit_test(each_task_is_done_once_in_each_run),
+        cmocka_unit_test(askers_at_the_same_time_get_all_of_theirs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
