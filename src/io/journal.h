@@ -60,7 +60,8 @@ struct journal {
 };
 
 /* Every durable record that was not released, oldest first; some that were, too: what is released
- * is so by the block of 4 KiB. Once, before anything is submitted; the bytes are lent. */
+ * is so by the block of 4 KiB. As often as it is asked for, before anything is submitted; the bytes
+ * are lent. */
 MUST_USE err journal_replay(const struct journal *journal, journal_record record, void *context,
                             struct error *error);
 /* Takes a record, the pieces one after the other; its writing begins at once. BUSY (overloaded):
@@ -69,8 +70,9 @@ MUST_USE err journal_submit(const struct journal *journal, const str *pieces, si
                             u64 *out_position, struct error *error);
 /* Until the record is durable: OK, or IO. */
 MUST_USE err journal_wait(const struct journal *journal, u64 position, struct error *error);
-/* What stands before the position may be forgotten; it must be durable here, and what it stands for
- * elsewhere. OK: this is durable, too. Positions that were passed already change nothing. */
+/* What stands before the position may be forgotten, for what it stands for is durable elsewhere.
+ * Waits for what is not durable here yet. OK: this is durable, too. Positions that were passed
+ * already change nothing. */
 MUST_USE err journal_release(const struct journal *journal, u64 position, struct error *error);
 /* The position before which everything stands that was submitted before the call, and nothing that
  * is submitted after it. */

@@ -171,13 +171,25 @@ static void release_ask(struct dir_journal *journal, u64 number)
     }
 }
 
+/* Nothing is released before it is durable. */
+static void release_wait(struct dir_journal *journal, u64 number)
+{
+    while (number > journal->ring.flushed + 1 && !journal->poisoned) {
+        if (journal->writing) {
+            (void)pthread_cond_wait(&journal->written[1 - journal->open], &journal->lock);
+        } else {
+            group_write(journal);
+        }
+    }
+}
+
 /* Durable with the next group, which is written even if it holds nothing else. */
 MUST_USE static err dir_release(void *self, u64 position, struct error *error)
 {
     struct dir_journal *journal = self;
     u64 number = position / JOURNAL_BLOCK_BYTES;
     (void)pthread_mutex_lock(&journal->lock);
-    assert(number <= journal->ring.flushed + 1);
+    release_wait(journal, number);
     if (number > journal->ring.freed && !journal->poisoned) {
         release_ask(journal, number);
     }

@@ -136,6 +136,23 @@ static void other_sizes_are_taken_over_once_there_is_nothing_to_replay(void **st
     assert_replay(f, 7, 1);
 }
 
+static void a_release_waits_for_what_it_releases(void **state)
+{
+    struct fixture *f = *state;
+    u64 position = 0;
+    must_open(f);
+    for (u32 i = 0; i < 20; i++) {
+        assert_int_equal(submit(f, i, 10 + i * 3000, &position), OK);
+        if (i % 3 > 0) {
+            u64 until = i % 3 == 1 ? position : journal_end(&f->journal);
+            assert_int_equal(journal_release(&f->journal, until, NULL), OK);
+        }
+    }
+    assert_int_equal(journal_release(&f->journal, position, NULL), OK);
+    reopen(f);
+    assert_replay(f, 19, 1);
+}
+
 /* ---- groups ---- */
 
 static void what_comes_during_a_write_is_the_next_write(void **state)
@@ -412,6 +429,7 @@ int main(void)
         BOTH(a_record_that_is_empty_or_too_large_is_refused),
         BOTH(what_is_released_is_gone_and_what_comes_after_stays),
         BOTH(a_full_log_is_busy_and_goes_round_once_it_is_released),
+        BOTH(a_release_waits_for_what_it_releases),
         BOTH(another_installations_log_is_refused),
         BOTH(sizes_that_no_log_has_are_refused),
         BOTH(other_sizes_are_taken_over_once_there_is_nothing_to_replay),
