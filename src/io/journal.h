@@ -23,8 +23,8 @@ enum {
     JOURNAL_IDENTITY_BYTES_MAX = 64,
     JOURNAL_SEGMENTS_MAX = 256,
     JOURNAL_SEGMENT_BYTES_MIN = MIB, /* and a multiple of 4 KiB */
-    JOURNAL_SEGMENT_BYTES_MAX = 256 * MIB,
 };
+#define JOURNAL_SEGMENT_BYTES_MAX ((u64)8 << 30)
 
 struct journal_options {
     str directory;     /* made when missing, mode 0700; nothing else may live in it */

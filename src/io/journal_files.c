@@ -138,12 +138,28 @@ MUST_USE static err dir_remove(void *self, str name, struct error *error)
     return OK;
 }
 
+/* Some take O_DIRECT, but for larger blocks than ours. */
+static bool takes_blocks(int fd)
+{
+    _Alignas(JOURNAL_ALIGNMENT) char block[JOURNAL_ALIGNMENT];
+    return pread(fd, block, sizeof(block), JOURNAL_ALIGNMENT) >= 0 || errno != EINVAL;
+}
+
 /* Past the page cache where the file system takes that; durable at each write in any case. */
 static int file_open(const struct dir_files *files, const char *name)
 {
     int flags = O_RDWR | O_DSYNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = openat(files->root, name, flags | O_DIRECT);
-    return fd < 0 && errno == EINVAL ? openat(files->root, name, flags) : fd;
+    if (fd >= 0 && takes_blocks(fd)) {
+        return fd;
+    }
+    if (fd < 0 && errno != EINVAL) {
+        return fd;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return openat(files->root, name, flags);
 }
 
 MUST_USE static err dir_open(void *self, str name, int *out_file, u64 *out_bytes,

@@ -2,6 +2,7 @@
 #include "journal_fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -167,6 +168,41 @@ static void fail_system_call(long number, int error_number)
     }
 }
 
+/* From here on files are not opened for direct writes. */
+static void refuse_direct(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_DIRECT, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ARRAY_COUNT(filter), .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        _exit(99);
+    }
+}
+
+static void a_file_system_without_direct_writes_will_do(void **state)
+{
+    struct fixture *f = *state;
+    pid_t child = fork();
+    if (child == 0) {
+        refuse_direct();
+        must_open(f);
+        _exit(append(f, 0, 10) == OK && append(f, 1, 9000) == OK ? 7 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+    must_open(f);
+    assert_replay(f, 0, 2);
+}
+
 static void a_write_that_the_disk_refuses_ends_the_process_with_74(void **state)
 {
     struct fixture *f = *state;
@@ -194,6 +230,7 @@ int main(void)
         DIR_ONLY(a_missing_or_shorter_segment_is_named),
         DIR_ONLY(a_damaged_durable_record_is_refused_and_named),
         DIR_ONLY(what_a_killed_process_was_told_is_there),
+        DIR_ONLY(a_file_system_without_direct_writes_will_do),
         DIR_ONLY(a_write_that_the_disk_refuses_ends_the_process_with_74),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
