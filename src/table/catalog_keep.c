@@ -149,6 +149,21 @@ MUST_USE static err keep_snapshot(const struct keep *keep, const struct seam *se
     return link_names(keep, stem, names, error);
 }
 
+/* Is the snapshot of the version before? *at: where the search in it goes on. The two versions
+ * share what both have, in one order; a look through all is for those that do not. */
+static bool was_there(const struct metadata *before, const json_t *snapshot, i64 id, size_t *at)
+{
+    const json_t *snapshots = before == NULL ? NULL
+                                             : json_object_get(metadata_json(before), "snapshots");
+    for (size_t i = *at; i < json_array_size(snapshots); i++) {
+        if (json_array_get(snapshots, i) == snapshot) {
+            *at = i + 1;
+            return true;
+        }
+    }
+    return before != NULL && metadata_snapshot(before, id) != NULL;
+}
+
 void catalog_keep_add(const struct location_set *locations, const struct seam *seam,
                       const struct metadata *before, const struct metadata *after)
 {
@@ -157,11 +172,12 @@ void catalog_keep_add(const struct location_set *locations, const struct seam *s
     if (!keep_open(&keep, locations, arena, after)) {
         return;
     }
+    size_t at = 0;
     const json_t *snapshots = json_object_get(metadata_json(after), "snapshots");
     for (size_t i = 0; i < json_array_size(snapshots); i++) {
         const json_t *snapshot = json_array_get(snapshots, i);
         i64 id = document_i64_or(snapshot, "snapshot-id", -1);
-        if (before != NULL && metadata_snapshot(before, id) != NULL) {
+        if (was_there(before, snapshot, id, &at)) {
             continue;
         }
         struct error error = {0};
