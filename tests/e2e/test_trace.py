@@ -1,5 +1,6 @@
 """The order of system calls before each 202: the object's bytes, their fsync, the rename, the directory's fsync; then the
-ledger's row in the WAL and its fsync; then the first byte of the answer."""
+ledger's row in the WAL and its fsync; then the first byte of the answer. And of a roll: what it names, the plan's attempt, its
+metadata, the catalog's pointer, the pointer's copy, each durable before the next begins."""
 from __future__ import annotations
 
 import re
@@ -120,3 +121,57 @@ def test_the_check_sees_an_order_that_is_wrong(traced: Traced) -> None:
     for step in needed:
         with pytest.raises(AssertionError):
             check_order([call for call in calls if call is not step], server, "t00x0000")
+
+
+# ---- rolls ----
+
+def put_steps(calls: list[Call], target: str) -> list[Call]:
+    """Write, fsync, rename and fsync of the directory of the last file whose path ends as the pattern says."""
+    for renamed in reversed(calls):
+        parts = re.search(r'"([^"]+)", \d+<([^>]*)>, "([^"]+)"', renamed.text)
+        if renamed.name == "renameat" and not renamed.failed and parts and re.search(target, f"{parts[2]}/{parts[3]}"):
+            temporary = f"{renamed.path}/{parts[1]}"
+            written = first(calls, -1, f"write of {target}", name=("write",), path=temporary)
+            last = max(call.ended for call in calls if call.name == "write" and call.path == temporary)
+            synced = first(calls, last, f"fsync of {target}", name=SYNC, path=temporary)
+            assert synced.ended < renamed.began, f"{target} has its name before it is durable"
+            return [written, synced, renamed, first(calls, renamed.ended, f"fsync of the directory of {target}", name=SYNC, path=parts[2])]
+    raise AssertionError(f"no {target}")
+
+
+def put_name(calls: list[Call], target: str) -> str:
+    return put_steps(calls, target)[2].text.split('"')[3]
+
+
+def check_roll(calls: list[Call], server: Server) -> list[Call]:
+    """Plan object, data file, manifest and list are durable before the plan is attempted; that, before the commit's metadata is
+    written; that, before the pointer moves; that, before the hint tells of it. The syncs on which this rests are the answer."""
+    wal = f"{server.data}/lhbox.db-wal"
+    files = [put_steps(calls, target) for target in (r"/plans/1-\w+\.json$", r"/data/.*\.parquet$", r"-m0\.avro$", r"/snap-.*\.avro$")]
+    attempted = first(calls, -1, "attempted plan", put_name(calls, r"\.parquet$"), name=("pwrite64",), path=wal)
+    for steps in files:
+        assert steps[-1].ended < attempted.began, f"attempted before {steps[2].text} is durable"
+    kept = first(calls, attempted.ended, "fsync of the attempted plan", name=SYNC, path=wal)
+    metadata = put_steps(calls, r"\.metadata\.json$")
+    assert kept.ended < metadata[0].began, "sent before the plan is durably attempted"
+    moved = first(calls, kept.ended, "pointer", put_name(calls, r"\.metadata\.json$"), name=("pwrite64",), path=wal)
+    assert metadata[-1].ended < moved.began, "the pointer moves before its metadata is durable"
+    settled = first(calls, moved.ended, "fsync of the pointer", name=SYNC, path=wal)
+    hint = put_steps(calls, r"/version-hint\.text$")
+    assert settled.ended < hint[2].began, "the hint is ahead of the pointer"
+    return [*(steps[i] for steps in files for i in (1, 3)), kept, metadata[1], metadata[3], settled, hint[1], hint[3]]
+
+
+def test_a_roll_counts_on_nothing_that_is_not_durable(traced: Traced) -> None:
+    server = traced.server.start()
+    server.make_table("demo.traced", {"id": "string", "n": "long"})
+    sink = server.make_sink("demo.traced", "traced_in", roll_seconds=3600)
+    assert server.send(sink, "t0", [{"id": "a", "n": 1}]).status == 202
+    server.roll(sink)
+    assert server.terminate() == 0
+    calls = read_calls(traced.trace)
+    for needed in check_roll(calls, server):
+        # what may stand in for a sync that is missing is a later one, which then is too late
+        without = [call for call in calls if call.name not in SYNC or call.path != needed.path or call.ended < needed.began]
+        with pytest.raises(AssertionError):
+            check_roll(without, server)
