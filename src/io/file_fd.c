@@ -41,7 +41,8 @@ err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *o
         return error_set(error, IO, ERROR_STORE_DOWN, "%.*s is no regular file", STR_ARG(path));
     }
     size_t size = (size_t)status.st_size;
-    char *bytes = size <= bytes_max ? arena_alloc(arena, size + 1) : NULL;
+    /* Not zeroed: a roll reads many MiB. */
+    char *bytes = size <= bytes_max ? arena_grow(arena, NULL, 0, size + 1) : NULL;
     if (bytes == NULL) {
         return error_set(error, LIMIT, ERROR_OVERLOADED, "%.*s has %zu bytes, too many here",
                          STR_ARG(path), size);
@@ -57,6 +58,7 @@ err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *o
         }
         have += (size_t)got;
     }
+    bytes[size] = 0;
     *out_bytes = (str){bytes, size};
     return OK;
 }

@@ -81,7 +81,6 @@ struct committing {
     struct table table; /* as last loaded */
     struct table after; /* what a 2xx showed; may be empty */
     bool begun;         /* ledger_begin_try was called */
-    bool has_bytes;     /* the batches were read in this tick */
     struct roll_bytes bytes;
     bool has_result;
     struct roll_result result;
@@ -176,12 +175,11 @@ static err compute_result(struct committing *committing, const struct table *tab
             return OK;
         }
     }
-    if (!committing->has_bytes) {
+    if (committing->bytes.arena == NULL) {
         TRY(roll_read_batches(roll, committing->plan, &committing->bytes, out_step, error));
         if (*out_step != STEP_GO) {
             return OK;
         }
-        committing->has_bytes = true;
     }
     TRY(roll_compute(roll, committing->plan, table, &committing->bytes, &committing->result,
                      out_step, error));
@@ -456,6 +454,7 @@ err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *
     err result = commit(&committing, out_step, error);
     table_close(&committing.after);
     table_close(&committing.table);
+    roll_bytes_close(&committing.bytes);
     bool over = result == OK && *out_step == STEP_ENDED;
     if (committing.begun && !over) {
         /* The process lived through it: no crash loop (decisions 31). A plan that is over has none.

@@ -153,8 +153,9 @@ static err write_rest(struct rows_pass *pass, struct error *error)
     return roll_writer_end(pass->writer, values, error);
 }
 
-static err compute(struct rows_pass *pass, const struct table *table, struct arena *file_scratch,
-                   struct roll_result *out_result, size_t *out_fits, struct error *error)
+static err compute(struct rows_pass *pass, const struct table *table, struct roll_bytes *bytes,
+                   struct arena *file_scratch, struct roll_result *out_result, size_t *out_fits,
+                   struct error *error)
 {
     struct roll_writer writer;
     struct parquet_kit *kit AUTO_PARQUET_KIT = NULL;
@@ -171,6 +172,11 @@ static err compute(struct rows_pass *pass, const struct table *table, struct are
         return OK;
     }
     *out_fits = 0;
+    if (!pass->partitioned) {
+        /* The last rows are in the columns: while these are encoded nothing else is needed. */
+        pass->segments = NULL;
+        roll_bytes_close(bytes);
+    }
     if (pass->counts.rows_committed > 0) {
         TRY(write_rest(pass, error));
     }
@@ -210,8 +216,8 @@ static err refuse_batch(struct rows_pass *pass, const struct table *table, const
 
 /* More than one file can be made of: by smaller plans, down to one of a single batch. */
 static err too_large(struct rows_pass *pass, struct roll_plan *plan, const struct table *table,
-                     const char *why, struct roll_result *out_result, enum roll_step *out_step,
-                     struct error *error)
+                     struct roll_bytes *bytes, const char *why, struct roll_result *out_result,
+                     enum roll_step *out_step, struct error *error)
 {
     if (plan->row.state != PLAN_OPEN) {
         return roll_void(pass->roll, plan, "too_large", NULL, 0, out_step, error);
@@ -219,12 +225,19 @@ static err too_large(struct rows_pass *pass, struct roll_plan *plan, const struc
     if (plan->batch_count > 1) {
         return split(pass->roll, plan, plan->batch_count / 2, "too_large", out_step, error);
     }
+    if (bytes->arena == NULL) {
+        TRY(roll_read_batches(pass->roll, plan, bytes, out_step, error));
+        if (*out_step != STEP_GO) {
+            return OK;
+        }
+    }
+    pass->segments = bytes->segments;
     return refuse_batch(pass, table, why, out_result, error);
 }
 
 err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
-                 const struct roll_bytes *bytes, struct roll_result *out_result,
-                 enum roll_step *out_step, struct error *error)
+                 struct roll_bytes *bytes, struct roll_result *out_result, enum roll_step *out_step,
+                 struct error *error)
 {
     struct arena *scratch AUTO_ARENA = arena_create((size_t)PASS_MIB_MAX * MIB);
     struct arena *batch_scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
@@ -239,11 +252,11 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     TRY(metadata_schema(roll->arena, table->metadata, &pass.schema, error));
     size_t fits = 0;
     struct error told = {0};
-    err computed = compute(&pass, table, file_scratch, out_result, &fits, &told);
+    err computed = compute(&pass, table, bytes, file_scratch, out_result, &fits, &told);
     plan->computed = true;
     *out_step = STEP_GO;
     if (computed == LIMIT) {
-        return too_large(&pass, plan, table, told.message, out_result, out_step, error);
+        return too_large(&pass, plan, table, bytes, told.message, out_result, out_step, error);
     }
     if (computed == INVALID) {
         /* A default that is none, or no column left for the unknown names: no roll can do it. */

@@ -1,3 +1,4 @@
+#include "base/assert.h"
 #include "base/map.h"
 #include "sink/batch.h"
 #include "sink/roll_steps.h"
@@ -8,6 +9,7 @@
 
 /* Objects hold segments of several batches of one plan: each is read once. */
 struct object_cache {
+    struct arena *bodies;
     struct map *places; /* key -> index */
     struct cached_object {
         str body;
@@ -24,12 +26,12 @@ static err check_lost(struct roll *roll, const struct roll_plan *plan, struct er
     return store_head(&roll->env->warehouse->files, roll->arena, key, &head, error);
 }
 
-static err read_object(struct roll *roll, const struct roll_plan *plan, str key,
-                       struct cached_object *out_object, struct error *error)
+static err read_object(struct roll *roll, const struct roll_plan *plan, struct arena *arena,
+                       str key, struct cached_object *out_object, struct error *error)
 {
     struct store_object object = {0};
     struct error told = {0};
-    err got = store_get(&roll->env->warehouse->files, roll->arena, key, &object, &told);
+    err got = store_get(&roll->env->warehouse->files, arena, key, &object, &told);
     if (got == NOT_FOUND) {
         TRY(check_lost(roll, plan, error));
     } else if (got != OK && got != CORRUPT) {
@@ -48,7 +50,7 @@ static err cached(struct roll *roll, const struct roll_plan *plan, struct object
         return error_memory(error);
     }
     if (fresh) {
-        TRY(read_object(roll, plan, key, &cache->objects[cache->count], error));
+        TRY(read_object(roll, plan, cache->bodies, key, &cache->objects[cache->count], error));
         *place = cache->count;
         cache->count++;
     }
@@ -107,16 +109,25 @@ static err end_with_damage(struct roll *roll, struct roll_plan *plan, const stru
     return roll_void(roll, plan, "held", damage->holds, damage->hold_count, out_step, error);
 }
 
+void roll_bytes_close(struct roll_bytes *bytes)
+{
+    arena_destroy_at(&bytes->arena);
+    bytes->segments = NULL;
+}
+
 err roll_read_batches(struct roll *roll, struct roll_plan *plan, struct roll_bytes *out_bytes,
                       enum roll_step *out_step, struct error *error)
 {
+    assert(out_bytes->arena == NULL);
+    out_bytes->arena = arena_create((size_t)ROLL_ARENA_MIB_MAX * MIB);
     struct object_cache cache = {
+        .bodies = out_bytes->arena,
         .places = map_create(roll->arena, plan->batch_count),
         .objects = arena_array(roll->arena, plan->batch_count, sizeof(struct cached_object)),
     };
     struct damage damage = {
         .holds = arena_array(roll->arena, plan->batch_count, sizeof(struct ledger_hold))};
-    str *segments = arena_array(roll->arena, plan->batch_count, sizeof(*segments));
+    str *segments = arena_array(out_bytes->arena, plan->batch_count, sizeof(*segments));
     if (cache.places == NULL || cache.objects == NULL || damage.holds == NULL || segments == NULL) {
         return error_memory(error);
     }
@@ -131,6 +142,7 @@ err roll_read_batches(struct roll *roll, struct roll_plan *plan, struct roll_byt
         }
     }
     if (damage.missed > 0) {
+        roll_bytes_close(out_bytes);
         return end_with_damage(roll, plan, &damage, out_step, error);
     }
     out_bytes->segments = segments;

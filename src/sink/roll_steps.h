@@ -84,9 +84,13 @@ MUST_USE err roll_claim(struct roll *roll, enum roll_step *out_step, struct erro
 
 /* ---- roll_read: the batches' bytes ---- */
 
+/* The largest part of a roll's memory, so that it has an arena of its own, and is given back as
+ * soon as the rows are in columns. */
 struct roll_bytes {
-    str *segments; /* one per batch of the plan, verified */
+    struct arena *arena; /* NULL: there are none, or not any more */
+    str *segments;       /* one per batch of the plan, verified */
 };
+void roll_bytes_close(struct roll_bytes *bytes);
 /* STEP_GO: all bytes verified. STEP_LATER: some did not. STEP_AGAIN: they did not for the third
  * time, and the plan is void or voiding with them held. */
 MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
@@ -110,10 +114,11 @@ struct roll_result {
     i64 written_at; /* monotonic */
 };
 
-/* Decodes, writes the rejects files and the data files. STEP_GO with a result; STEP_AGAIN: the
- * plan was too much for one roll and is void, roll->batches_max was lowered. */
+/* Decodes, writes the rejects files and the data files, and gives the bytes back as early as it
+ * can. STEP_GO with a result; STEP_AGAIN: the plan was too much for one roll and is void,
+ * roll->batches_max was lowered. */
 MUST_USE err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *table,
-                          const struct roll_bytes *bytes, struct roll_result *out_result,
+                          struct roll_bytes *bytes, struct roll_result *out_result,
                           enum roll_step *out_step, struct error *error);
 /* Writes the rejects files that were overwritten by another schema's again (O18). */
 MUST_USE err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan,
