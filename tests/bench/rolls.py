@@ -27,7 +27,7 @@ class Rolls:
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.expected = bench, Expected()
-        self.ours = Ours(bench.directory / "rolls")
+        self.servers: dict[int, Ours] = {}  # by the threads that each has for a roll
         self.rollers: dict[str, Roller] = {}
         self.missing: dict[str, str] = {}
         self.runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -36,10 +36,11 @@ class Rolls:
     def end(self) -> None:
         for roller in self.rollers.values():
             roller.end()
-        self.ours.end()
+        for server in self.servers.values():
+            server.end()
 
     def roller(self, name: str, threads: int) -> Roller | None:
-        who = name if threads == 1 else f"{name}{threads}"
+        who = f"{name}{threads}"
         if who not in self.rollers and who not in self.missing:
             try:
                 self.rollers[who] = Roller(name, threads)
@@ -47,9 +48,11 @@ class Rolls:
                 self.missing[who] = str(missing)
         return self.rollers.get(who)
 
-    def roll_ours(self, rows: Rows) -> dict[str, Any]:
+    def roll_ours(self, rows: Rows, threads: int = 1) -> dict[str, Any]:
+        if threads not in self.servers:
+            self.servers[threads] = Ours(self.bench.directory / f"rolls{threads}", {"LHBOX_ROLL_THREADS": str(threads)})
         first = rows.source not in self.groups
-        run = self.ours.roll(rows, self.expected, twice=first)
+        run = self.servers[threads].roll(rows, self.expected, twice=first)
         if first and run["files"]:
             self.groups[rows.source] = group_rows_of(run["files"])
         return run
@@ -65,18 +68,20 @@ class Rolls:
         return run
 
     def round(self, rows: Rows, peers: list[tuple[str, int]]) -> None:
-        """Ours, then each peer; those of two threads come right after ours, as the wall is compared."""
+        """For each number of threads: ours, then each peer."""
         kept = self.runs.setdefault(rows.name, {})
-        kept.setdefault("ours", []).append(self.roll_ours(rows))
-        for name, threads in sorted(peers, key=lambda peer: -peer[1]):
-            run = self.roll_peer(name, threads, rows)
-            if run is not None:
-                kept.setdefault(name if threads == 1 else f"{name}{threads}", []).append(run)
+        for threads in sorted({threads for _, threads in peers}):
+            kept.setdefault(f"ours{threads}", []).append(self.roll_ours(rows, threads))
+            for name in (name for name, wanted in peers if wanted == threads):
+                run = self.roll_peer(name, threads, rows)
+                if run is not None:
+                    kept.setdefault(f"{name}{threads}", []).append(run)
 
-    def ratios(self, sets: list[str], who: str, what: str) -> list[float]:
+    def ratios(self, sets: list[str], name: str, threads: int, what: str) -> list[float]:
         """Per pair: the geometric mean over the sets of peer ÷ ours."""
-        count = min(len(self.runs[name].get(who, [])) for name in sets)
-        return [geometric_mean([self.runs[name][who][i][what] / self.runs[name]["ours"][i][what] for name in sets])
+        ours, theirs = f"ours{threads}", f"{name}{threads}"
+        count = min(len(self.runs[set].get(theirs, [])) for set in sets)
+        return [geometric_mean([self.runs[set][theirs][i][what] / self.runs[set][ours][i][what] for set in sets])
                 for i in range(count)]
 
     def median(self, name: str, who: str, what: str) -> float:
@@ -98,8 +103,8 @@ def compare(bench: Bench, rolls: Rolls, sets: dict[str, Rows]) -> None:
     for id, name in PEERS.items():
         if not bench.wants(id):
             continue
-        if name in rolls.missing:
-            bench.report.missing(id, rolls.missing[name])
+        if f"{name}1" in rolls.missing:
+            bench.report.missing(id, rolls.missing[f"{name}1"])
             continue
         tell_cpu(bench, rolls, sets, id, name, load)
     if bench.wants("T7"):
@@ -108,17 +113,17 @@ def compare(bench: Bench, rolls: Rolls, sets: dict[str, Rows]) -> None:
 
 def tell_cpu(bench: Bench, rolls: Rolls, sets: dict[str, Rows], id: str, name: str, load: Load) -> None:
     names = list(sets)
-    sizes = {set: rolls.median(set, "ours", "bytes") / rolls.median(set, name, "bytes") for set in names}
+    sizes = {set: rolls.median(set, "ours1", "bytes") / rolls.median(set, f"{name}1", "bytes") for set in names}
     size = geometric_mean(list(sizes.values()))
     too_large = f"our files are {size:.3f} of DuckDB's" if id == "T5" and size > 1 else ""
-    rates = {set: [sets[set].bytes / MIB / rolls.median(set, who, "cpu") for who in ("ours", name)] for set in names}
+    rates = {set: [sets[set].bytes / MIB / rolls.median(set, who, "cpu") for who in ("ours1", f"{name}1")] for set in names}
     bench.report.add(Figure(
-        id, f"roll, CPU, {' '.join(names)}: {name} ÷ ours", rolls.ratios(names, name, "cpu"),
+        id, f"roll, CPU, {' '.join(names)}: {name} ÷ ours", rolls.ratios(names, name, 1, "cpu"),
         ours="MiB a CPU second " + " ".join(f"{rates[set][0]:.0f}" for set in names),
         peer=" ".join(f"{rates[set][1]:.0f}" for set in names), note=f"size ÷ {name}'s {size:.2f}", spoiled=too_large,
         details={"size_ratio": sizes, "mib_per_cpu_second": rates}), load)
     for set in names:
-        bench.report.add(Figure(f"{id} {set}", f"  {set}: {name} ÷ ours", rolls.ratios([set], name, "cpu"),
+        bench.report.add(Figure(f"{id} {set}", f"  {set}: {name} ÷ ours", rolls.ratios([set], name, 1, "cpu"),
                                 note=f"size ÷ {name}'s {sizes[set]:.2f}"))
 
 
@@ -127,10 +132,10 @@ def tell_wall(bench: Bench, rolls: Rolls, sets: dict[str, Rows], load: Load) -> 
     if "duckdb2" in rolls.missing:
         bench.report.missing("T7", rolls.missing["duckdb2"])
         return
-    walls = {set: [rolls.median(set, who, "wall") * 1e3 for who in ("ours", "duckdb2")] for set in names}
+    walls = {set: [rolls.median(set, who, "wall") * 1e3 for who in ("ours2", "duckdb2")] for set in names}
     bench.report.add(Figure(
         "T7", f"roll, wall, 2 threads, {' '.join(names)}: duckdb ÷ ours, committed and durable",
-        rolls.ratios(names, "duckdb2", "wall"), ours="ms " + " ".join(f"{walls[set][0]:.0f}" for set in names),
+        rolls.ratios(names, "duckdb", 2, "wall"), ours="ms " + " ".join(f"{walls[set][0]:.0f}" for set in names),
         peer=" ".join(f"{walls[set][1]:.0f}" for set in names), details={"wall_ms": walls}), load)
 
 
@@ -198,9 +203,12 @@ def real(bench: Bench, rolls: Rolls) -> None:
             continue
         for _ in range(2 if bench.quick else 3):
             rolls.round(rows, [("duckdb", 1)])
-        size = rolls.median(name, "ours", "bytes") / rolls.median(name, "duckdb", "bytes") if "duckdb" in rolls.runs[name] else 0
-        bench.report.add(Figure("R1", f"roll, CPU, {name} ({rows.bytes / MIB:.0f} MiB): duckdb ÷ ours", rolls.ratios([name], "duckdb", "cpu"),
-                                ours=f"{rows.bytes / MIB / rolls.median(name, 'ours', 'cpu'):.0f} MiB a CPU second",
+        if "duckdb1" in rolls.missing:
+            bench.report.add(Figure("R1", f"roll, CPU, {name}", [], note=rolls.missing["duckdb1"]))
+            continue
+        size = rolls.median(name, "ours1", "bytes") / rolls.median(name, "duckdb1", "bytes")
+        bench.report.add(Figure("R1", f"roll, CPU, {name} ({rows.bytes / MIB:.0f} MiB): duckdb ÷ ours", rolls.ratios([name], "duckdb", 1, "cpu"),
+                                ours=f"{rows.bytes / MIB / rolls.median(name, 'ours1', 'cpu'):.0f} MiB a CPU second",
                                 note=f"size ÷ duckdb's {size:.2f}"), load)
 
 
