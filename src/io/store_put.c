@@ -1,8 +1,8 @@
 /* Writing objects: alone, or several that become durable together.
  *
  * written (temporary, unsynced) -> synced -> shown under its name -> directory synced. A group does
- * each step for all of its objects before the next one: the disk then has to be waited for once per
- * step's journal, not once per object. */
+ * each step for all of its objects before the next one, so that the disk works on all of them at
+ * once; a large group is synced with its whole file system, which waits for the disk once. */
 #include "io/file_fd.h"
 #include "io/store_dir.h"
 
@@ -13,12 +13,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- groups ---- */
 
-enum { FOLDERS_MAX = 64, MADE_MAX = 256 };
+enum { FOLDERS_MAX = 64, MADE_MAX = 256, WHOLE_SYNC_MIN = 16 };
 
 /* One object being written. */
 struct put {
@@ -409,11 +410,56 @@ static void held_drop(struct store_group *group)
     group->count = 0;
 }
 
+/* Since Linux 5.8 syncfs tells of writes that failed; before, it is worth nothing. */
+static bool whole_sync_tells(void)
+{
+    struct utsname system;
+    i64 major = 0;
+    i64 minor = 0;
+    if (uname(&system) != 0) {
+        return false;
+    }
+    str rest = str_from(system.release);
+    str part = {0};
+    bool numbers = str_next(&rest, '.', &part) && str_to_i64(part, &major) &&
+                   str_next(&rest, '.', &part) && str_to_i64(part, &minor);
+    return numbers && (major > 5 || (major == 5 && minor >= 8));
+}
+
+/* Each file system once that the group's objects lie on. */
+static void whole_sync(const struct held *held, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct put *put = &held->puts[i];
+        bool synced = false;
+        for (size_t j = 0; j < i && !synced; j++) {
+            synced = held->puts[j].dir == put->dir;
+        }
+        if (!synced && syncfs(put->dir->root) != 0) {
+            file_durability_lost("syncfs", put->key, errno);
+        }
+    }
+}
+
+static void held_sync_files(struct held *held, size_t count, bool whole)
+{
+    if (whole) {
+        whole_sync(held, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct put *put = &held->puts[i];
+        put->durability = whole ? STORE_LATER : STORE_DURABLE; /* on the disk already, or not */
+        put_sync(put);
+    }
+}
+
 /* New directories have their place for good. */
-static void held_settle(struct held *held)
+static void held_settle(struct held *held, bool synced)
 {
     for (size_t i = 0; i < held->folder_count; i++) {
-        file_fd_sync(held->folders[i].fd, held->folders[i].dir->directory);
+        if (!synced) {
+            file_fd_sync(held->folders[i].fd, held->folders[i].dir->directory);
+        }
         (void)close(held->folders[i].fd);
     }
     for (size_t i = 0; i < held->made_count; i++) {
@@ -443,15 +489,20 @@ MUST_USE static err held_end(struct store_group *group, struct error *error)
 {
     struct held *held = group->held;
     err result = OK;
-    for (size_t i = 0; i < group->count; i++) {
-        put_sync(&held->puts[i]);
+    bool whole = group->count >= WHOLE_SYNC_MIN && whole_sync_tells();
+    if (group->count > 0) {
+        held_sync_files(held, group->count, whole);
     }
     for (size_t i = 0; i < group->count && result == OK; i++) {
         result = put_show(&held->puts[i], error);
     }
     if (group->count > 0 && result == OK) {
-        held_settle(held);
-        held_sync_parents(held, group->count);
+        if (whole) {
+            whole_sync(held, group->count);
+        } else {
+            held_sync_parents(held, group->count);
+        }
+        held_settle(held, whole);
     }
     held_drop(group);
     return result;

@@ -698,6 +698,29 @@ static void a_failed_fsync_of_a_group_ends_the_process_with_74(void **state)
     assert_false(is_there(f, "d/x"));
 }
 
+static int end_a_large_group(struct fixture *f)
+{
+    (void)close(STDERR_FILENO);
+    struct store_group group = {.arena = f->arena};
+    for (int i = 0; i < STORE_GROUP_MAX; i++) {
+        char key[32];
+        (void)snprintf(key, sizeof(key), "l/%d/x", i);
+        if (later(f, &group, key, "1") != OK) {
+            return 1;
+        }
+    }
+    return store_group_end(&group, NULL) == OK ? 2 : 3;
+}
+
+/* It syncs the whole file system, or each file where the kernel is too old for that. */
+static void a_failed_sync_of_a_large_group_ends_the_process_with_74(void **state)
+{
+    struct fixture *f = *state;
+    int whole = in_child(f, SYS_syncfs, EIO, end_a_large_group);
+    int each = in_child(f, SYS_fsync, EIO, end_a_large_group);
+    assert_true((whole == 74 && each == 2) || (whole == 2 && each == 74));
+}
+
 static int end_a_group_without_attributes(struct fixture *f)
 {
     return end_a_group(f) == 2 ? 0 : 1;
@@ -773,6 +796,7 @@ int main(void)
         DIR_ONLY(what_a_group_drops_was_never_there),
         DIR_ONLY(a_group_that_fails_leaves_no_temporary_files),
         DIR_ONLY(a_failed_fsync_of_a_group_ends_the_process_with_74),
+        DIR_ONLY(a_failed_sync_of_a_large_group_ends_the_process_with_74),
         DIR_ONLY(a_group_keeps_metadata_where_there_are_no_attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
