@@ -25,6 +25,24 @@ struct scan_piece {
     u64 high; /* not 0: a byte from 0x80 up is in it */
 };
 
+/* A name as it stands in a line, in its quotes and with its colon. Without bytes (size 0): one that
+ * has no such form; what seems to be found then is no value's beginning. */
+enum { SCAN_KEY_BYTES = 64 };
+
+struct scan_key {
+    u8 bytes[SCAN_KEY_BYTES];
+    u32 padding; /* a bit for each of the first 32 bytes that is not part of it */
+    u32 size;
+};
+
+/* Digits as one number; how many stand before the point, and behind it; bytes in all. */
+struct scan_number {
+    u64 digits;
+    i32 whole;
+    i32 fraction;
+    i32 size;
+};
+
 #if defined(__AVX2__)
 
 enum { SCAN_BYTES = 32 };
@@ -53,16 +71,43 @@ static inline struct scan_piece scan_copy(const u8 *from, u8 *to)
     return scan_judge(bytes);
 }
 
-/* Whether the `size` bytes of `key`, which is padded, stand at `at`. Never when there are none. */
-static inline bool scan_is_key(const u8 *at, const u8 *key, u32 size)
+/* Whether the key's bytes stand at `at`. */
+static inline bool scan_is_key(const u8 *at, const struct scan_key *key)
 {
     __m256i there = _mm256_loadu_si256((const __m256i_u *)at);
-    __m256i wanted = _mm256_loadu_si256((const __m256i_u *)key);
+    __m256i wanted = _mm256_loadu_si256((const __m256i_u *)key->bytes);
     u32 same = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(there, wanted));
-    if (size > 32) {
-        return same == UINT32_MAX && memcmp(at + 32, key + 32, size - 32) == 0;
+    return (same | key->padding) == UINT32_MAX &&
+           (key->size <= 32 || memcmp(at + 32, key->bytes + 32, key->size - 32) == 0);
+}
+
+/* Up to 15 bytes of digits, with one point in them at most. False: there may be more. */
+static inline bool scan_plain(const u8 *at, struct scan_number *out)
+{
+    const __m128i places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m128i values = _mm_sub_epi8(_mm_loadu_si128((const __m128i_u *)at), _mm_set1_epi8('0'));
+    __m128i digits = _mm_cmpeq_epi8(_mm_min_epu8(values, _mm_set1_epi8(9)), values);
+    u32 others = ~(u32)_mm_movemask_epi8(digits);
+    i32 whole = __builtin_ctz(others);
+    i32 point = at[whole] == '.' ? 1 : 0;
+    i32 end = point != 0 ? __builtin_ctz(others & (others - 1)) : whole;
+    if (end > 15) {
+        return false;
     }
-    return size > 0 && ~same << (32 - size) == 0;
+    /* The digits at the end of the register, without the point, zeros in front. */
+    i32 count = end - point;
+    __m128i from = _mm_add_epi8(places, _mm_set1_epi8((char)(count - 16)));
+    from = _mm_sub_epi8(from, _mm_cmpgt_epi8(from, _mm_set1_epi8((char)(whole - 1))));
+    __m128i aligned = _mm_shuffle_epi8(values, from);
+    __m128i pairs = _mm_maddubs_epi16(aligned, _mm_set1_epi16(10 | 1 << 8));
+    __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(100 | 1 << 16));
+    __m128i packed = _mm_packus_epi32(fours, fours);
+    u64 eights = (u64)_mm_cvtsi128_si64(_mm_madd_epi16(packed, _mm_set1_epi32(10000 | 1 << 16)));
+    *out = (struct scan_number){.digits = (eights & UINT32_MAX) * 100000000 + (eights >> 32),
+                                .whole = whole,
+                                .fraction = count - whole,
+                                .size = end};
+    return true;
 }
 
 #else
@@ -94,13 +139,21 @@ static inline struct scan_piece scan_copy(const u8 *from, u8 *to)
     return scan_look(from);
 }
 
-static inline bool scan_is_key(const u8 *at, const u8 *key, u32 size)
+static inline bool scan_is_key(const u8 *at, const struct scan_key *key)
 {
-    u64 first = num_load_u64(at) ^ num_load_u64(key);
-    if (size <= 8) {
-        return size > 0 && first << (64 - 8 * size) == 0;
+    u64 first = num_load_u64(at) ^ num_load_u64(key->bytes);
+    if (key->size <= 8) {
+        return key->size > 0 && first << (64 - 8 * key->size) == 0;
     }
-    return first == 0 && memcmp(at + 8, key + 8, size - 8) == 0;
+    return first == 0 && memcmp(at + 8, key->bytes + 8, key->size - 8) == 0;
+}
+
+/* The caller reads eight at a time. */
+static inline bool scan_plain(const u8 *at, struct scan_number *out)
+{
+    (void)at;
+    (void)out;
+    return false;
 }
 
 #endif

@@ -4,9 +4,9 @@
  * read. */
 
 /* A name that JSON must escape has no one way to stand in a line. */
-static void step_make_key(struct decode_step *step, str name)
+static void step_make_key(struct scan_key *key, str name)
 {
-    if (name.size > STEP_KEY_BYTES - 3) {
+    if (name.size > SCAN_KEY_BYTES - 3) {
         return;
     }
     for (size_t i = 0; i < name.size; i++) {
@@ -14,12 +14,13 @@ static void step_make_key(struct decode_step *step, str name)
         if (byte < 0x20 || byte == '"' || byte == '\\') {
             return;
         }
-        step->key[i + 1] = byte;
     }
-    step->key[0] = '"';
-    step->key[name.size + 1] = '"';
-    step->key[name.size + 2] = ':';
-    step->key_size = (u8)(name.size + 3);
+    key->size = (u32)name.size + 3;
+    key->padding = key->size < 32 ? UINT32_MAX << key->size : 0;
+    key->bytes[0] = '"';
+    memcpy(key->bytes + 1, name.data, name.size);
+    key->bytes[name.size + 1] = '"';
+    key->bytes[name.size + 2] = ':';
 }
 
 static void step_make_type(struct decode_step *step)
@@ -43,10 +44,10 @@ static bool step_make_slots(struct arena *arena, struct decode_step *step)
     step->slots = arena_array(arena, (size_t)mask + 1, sizeof(*step->slots));
     for (u32 i = 0; step->slots != NULL && i < step->field_count && i < UINT16_MAX; i++) {
         const struct decode_step *field = &step->fields[i];
-        if (field->key_size == 0) {
+        if (field->key.size == 0) {
             continue;
         }
-        u32 slot = decode_step_slot(step, field->key + 1, (u32)field->key_size - 3);
+        u32 slot = decode_step_slot(step, field->key.bytes + 1, field->key.size - 3);
         while (step->slots[slot] != 0) {
             slot = (slot + 1) & mask;
         }
@@ -89,7 +90,7 @@ static bool step_make(struct arena *arena, const struct decode_plan *plan, struc
         .date = "1970-01-01",
     };
     if (!out_step->own) {
-        step_make_key(out_step, plan->field->name);
+        step_make_key(&out_step->key, plan->field->name);
     }
     step_make_type(out_step);
     return plan->child_count == 0 || step_make_fields(arena, out_step, column->children);

@@ -6,17 +6,15 @@
 #ifndef LHBOX_SINK_DECODE_STEP_H
 #define LHBOX_SINK_DECODE_STEP_H
 
+#include "format/json_scan.h"
 #include "sink/decode/plan.h"
-
-enum { STEP_KEY_BYTES = 64 };
 
 struct decode_step {
     struct column *column;
     enum type_kind kind;
     bool nullable; /* null may stand here, and absent means null */
     bool own;      /* a column that the sink writes: found by no name */
-    u8 key_size;   /* of the name with its quotes and colon; 0: not to be compared as bytes */
-    u8 key[STEP_KEY_BYTES];
+    struct scan_key key;
     const struct decode_plan *plan;
     /* Struct: its fields. List: the element. Map: key and value. */
     struct decode_step *fields;

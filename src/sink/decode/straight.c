@@ -174,79 +174,80 @@ static HOT const u8 *read_digits(const u8 *at, u64 *value)
 
 enum { DIGITS_MAX = 18 };
 
-/* -?(0|[1-9][0-9]*), not followed by what makes a longer number of it. */
-static HOT const u8 *read_integer(const u8 *at, i64 *out_value)
+/* Numbers of any length, eight digits at a time. False: none, or too long. */
+static COLD bool read_plain_slowly(const u8 *at, struct scan_number *out)
 {
-    bool negative = *at == '-';
-    const u8 *start = at + (negative ? 1 : 0);
-    u64 value = 0;
-    at = read_digits(start, &value);
-    i64 count = at - start;
-    if (count == 0 || count > DIGITS_MAX || (*start == '0' && count > 1) || *at == '.' ||
-        (*at | 0x20) == 'e') {
-        return NULL;
+    *out = (struct scan_number){0};
+    const u8 *end = read_digits(at, &out->digits);
+    i64 whole = end - at;
+    i64 fraction = 0;
+    if (*end == '.') {
+        const u8 *point = end;
+        end = read_digits(point + 1, &out->digits);
+        fraction = end - point - 1;
     }
-    *out_value = negative ? -(i64)value : (i64)value;
-    return at;
+    if (whole + fraction > DIGITS_MAX) {
+        return false;
+    }
+    out->whole = (i32)whole;
+    out->fraction = (i32)fraction;
+    out->size = (i32)(end - at);
+    return true;
 }
 
-/* A number without exponent: its digits as one number, how many stand before the point, a lone zero
- * not counted, and how many behind. */
-struct plain_number {
-    u64 digits;
-    i32 whole;
-    i32 fraction;
-    bool negative;
-};
-
-static HOT const u8 *read_plain(const u8 *at, struct plain_number *out)
+/* A number without exponent; a lone zero before the point is not counted. */
+static HOT const u8 *read_plain(const u8 *at, struct scan_number *out, bool *out_negative)
 {
-    *out = (struct plain_number){.negative = *at == '-'};
-    const u8 *start = at + (out->negative ? 1 : 0);
-    at = read_digits(start, &out->digits);
-    i64 whole = at - start;
-    i64 fraction = 0;
-    bool zero = *start == '0';
-    if (whole == 0 || (zero && whole > 1)) {
+    *out_negative = *at == '-';
+    at += *out_negative ? 1 : 0;
+    if (!scan_plain(at, out) && !read_plain_slowly(at, out)) {
         return NULL;
     }
-    if (*at == '.') {
-        const u8 *point = at;
-        at = read_digits(point + 1, &out->digits);
-        fraction = at - point - 1;
-        if (fraction == 0) {
-            return NULL;
-        }
-    }
-    if (whole + fraction > DIGITS_MAX || (*at | 0x20) == 'e') {
+    const u8 *end = at + out->size;
+    bool zero = *at == '0';
+    bool bare_point = out->size > out->whole && out->fraction == 0;
+    if (out->whole == 0 || (zero && out->whole > 1) || bare_point || (*end | 0x20) == 'e') {
         return NULL;
     }
-    out->whole = zero ? 0 : (i32)whole;
-    out->fraction = (i32)fraction;
+    out->whole -= zero ? 1 : 0;
+    return end;
+}
+
+static HOT const u8 *read_integer(const u8 *at, i64 *out_value)
+{
+    struct scan_number number;
+    bool negative;
+    at = read_plain(at, &number, &negative);
+    if (at == NULL || number.fraction > 0) {
+        return NULL;
+    }
+    *out_value = negative ? -(i64)number.digits : (i64)number.digits;
     return at;
 }
 
 static inline const u8 *read_double(struct column *column, const u8 *at)
 {
-    struct plain_number number;
+    struct scan_number number;
+    bool negative;
     double value;
-    at = read_plain(at, &number);
+    at = read_plain(at, &number, &negative);
     if (at == NULL || !real_double(number.digits, -number.fraction, &value)) {
         return NULL;
     }
-    value = number.negative ? -value : value;
+    value = negative ? -value : value;
     return put_fixed(column, &value, sizeof(value)) ? at : NULL;
 }
 
 static inline const u8 *read_float(struct column *column, const u8 *at)
 {
-    struct plain_number number;
+    struct scan_number number;
+    bool negative;
     float value;
-    at = read_plain(at, &number);
+    at = read_plain(at, &number, &negative);
     if (at == NULL || !real_float(number.digits, -number.fraction, &value)) {
         return NULL;
     }
-    value = number.negative ? -value : value;
+    value = negative ? -value : value;
     return put_fixed(column, &value, sizeof(value)) ? at : NULL;
 }
 
@@ -286,15 +287,16 @@ static inline const u8 *read_long(struct column *column, const u8 *at)
 static inline const u8 *read_decimal(const struct decode_step *step, const u8 *at)
 {
     static const u64 tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-    struct plain_number number;
+    struct scan_number number;
+    bool negative;
     bool quoted = skip_quote(&at);
-    at = after_quote(read_plain(at, &number), quoted);
+    at = after_quote(read_plain(at, &number, &negative), quoted);
     if (at == NULL || number.whole > step->whole || number.fraction > step->scale ||
         step->scale - number.fraction > 8) {
         return NULL;
     }
     i128 value = (i128)((u128)number.digits * tens[step->scale - number.fraction]);
-    value = number.negative ? -value : value;
+    value = negative ? -value : value;
     return put_fixed(step->column, &value, sizeof(value)) ? at : NULL;
 }
 
@@ -514,11 +516,16 @@ static COLD const u8 *walk_unusual(struct straight *straight, struct decode_step
     return any ? walk_scalar(straight, step, at) : walk_null(step, at);
 }
 
-static inline const u8 *walk_value(struct straight *straight, struct decode_step *step,
-                                   const u8 *at)
+static HOT const u8 *walk_field(struct straight *straight, struct decode_step *step, const u8 *at)
 {
     const u8 *usual = read_usual(step, at);
     return usual != NULL ? usual : walk_unusual(straight, step, at);
+}
+
+/* The same out of line, for what is inside of lists and maps. */
+static const u8 *walk_value(struct straight *straight, struct decode_step *step, const u8 *at)
+{
+    return walk_field(straight, step, at);
 }
 
 /* Behind a value: past a comma and the space around it, or to the end of what it stands in. NULL:
@@ -569,15 +576,15 @@ static COLD const u8 *walk_other_name(struct straight *straight, struct decode_s
     do {
         more = scan_look(at + 1 + size).size;
         size += more;
-    } while (more == SCAN_BYTES && size < STEP_KEY_BYTES - SCAN_BYTES);
-    if (at[0] != '"' || at[1 + size] != '"' || size > STEP_KEY_BYTES - 3) {
+    } while (more == SCAN_BYTES && size < SCAN_KEY_BYTES - SCAN_BYTES);
+    if (at[0] != '"' || at[1 + size] != '"' || size > SCAN_KEY_BYTES - 3) {
         return walk_odd_name(straight, step, at, out_field);
     }
     u32 mask = (UINT32_C(1) << (64 - step->slot_shift)) - 1;
     u32 slot = decode_step_slot(step, at + 1, size);
     for (; step->slots[slot] != 0; slot = (slot + 1) & mask) {
         struct decode_step *field = &step->fields[step->slots[slot] - 1];
-        if (field->key_size == size + 3 && scan_is_key(at, field->key, size + 2)) {
+        if (field->key.size == size + 3 && memcmp(at, field->key.bytes, size + 2) == 0) {
             *out_field = field;
             return skip_colon(at + size + 2);
         }
@@ -592,13 +599,13 @@ static inline const u8 *walk_name(struct straight *straight, struct decode_step 
 {
     struct decode_step *last = foretold[0];
     *out_field = last;
-    if (scan_is_key(at, last->key, last->key_size)) {
-        return skip_space(at + last->key_size);
+    if (scan_is_key(at, &last->key)) {
+        return skip_space(at + last->key.size);
     }
     struct decode_step *other = foretold[1];
-    if (scan_is_key(at, other->key, other->key_size)) {
+    if (scan_is_key(at, &other->key)) {
         *out_field = other;
-        at = skip_space(at + other->key_size);
+        at = skip_space(at + other->key.size);
     } else {
         at = walk_other_name(straight, step, at, out_field);
     }
@@ -646,7 +653,7 @@ static const u8 *walk_object(struct straight *straight, struct decode_step *step
         if (at == NULL || field->column->count != row) {
             return NULL;
         }
-        at = walk_value(straight, field, at);
+        at = walk_field(straight, field, at);
         at = at != NULL ? skip_comma(at, '}', &more) : NULL;
         if (at == NULL) {
             return NULL;
