@@ -2,7 +2,8 @@
  *
  * The law is docs/rejects.md (spec "Rejects"); the reference model in tests/reference says the
  * same in Python. A verdict is a pure function of (bytes, schema, settings). A row is in the
- * columns whole or not at all.
+ * columns whole or not at all. A row that is all well goes straight into the columns in one pass;
+ * any other is taken apart first, and judged in the order of the law.
  *
  * A decoder belongs to one roll worker. Its columns grow in the arena given at open; what a row's
  * hits point at lives until the next line. Decoding fails with LIMIT only, and leaves the columns

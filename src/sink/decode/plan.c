@@ -47,22 +47,45 @@ static err plan_make_default(struct arena *arena, struct decode_plan *plan, stru
     return decode_default_append(column, field->write_default, error);
 }
 
+static u32 slot_of(const struct decode_plan *plan, str name)
+{
+    u64 first = 0;
+    if (name.size >= 8) {
+        return decode_plan_slot(plan, num_load_u64(name.data),
+                                num_load_u64(name.data + name.size - 8), name.size);
+    }
+    if (name.size > 0) {
+        memcpy(&first, name.data, name.size);
+    }
+    return decode_plan_slot(plan, first, 0, name.size);
+}
+
+/* Its place in by_name, or the empty one where it belongs. */
+static u32 find_slot(const struct decode_plan *plan, str name)
+{
+    u32 mask = UINT32_MAX >> (plan->by_name_shift - 32);
+    u32 slot = slot_of(plan, name);
+    while (plan->by_name[slot] != 0 &&
+           !str_equal(plan->children[plan->by_name[slot] - 1].field->name, name)) {
+        slot = (slot + 1) & mask;
+    }
+    return slot;
+}
+
 static bool plan_make_names(struct arena *arena, struct decode_plan *plan)
 {
-    plan->by_name = map_create(arena, plan->child_count);
-    if (plan->by_name == NULL) {
-        return false;
+    u32 bits = 3;
+    while (((size_t)1 << bits) < 4 * plan->child_count) {
+        bits++;
     }
-    for (size_t i = 0; i < plan->child_count; i++) {
-        bool is_new = false;
-        u64 *place = map_put(plan->by_name, plan->children[i].field->name, &is_new);
-        if (place == NULL) {
-            return false;
-        }
-        assert(is_new);
-        *place = i;
+    plan->by_name_shift = 64 - bits;
+    plan->by_name = arena_array(arena, (size_t)1 << bits, sizeof(*plan->by_name));
+    for (size_t i = 0; plan->by_name != NULL && i < plan->child_count; i++) {
+        u32 slot = find_slot(plan, plan->children[i].field->name);
+        assert(plan->by_name[slot] == 0);
+        plan->by_name[slot] = (u32)(i + 1);
     }
-    return true;
+    return plan->by_name != NULL;
 }
 
 static err plan_make_children(struct arena *arena, struct decode_plan *plan, struct error *error)
@@ -113,6 +136,6 @@ u32 decode_plan_find(const struct decode_plan *plan, str name, u32 expected)
         u32 other = expected == 0 ? 1 : 0;
         return str_equal(plan->children[other].field->name, name) ? other : DECODE_NONE;
     }
-    const u64 *index = map_get(plan->by_name, name);
-    return index != NULL ? (u32)*index : DECODE_NONE;
+    u32 place = plan->by_name[find_slot(plan, name)];
+    return place != 0 ? place - 1 : DECODE_NONE;
 }

@@ -7,7 +7,6 @@
 #define LHBOX_SINK_DECODE_PLAN_H
 
 #include "base/error.h"
-#include "base/map.h"
 #include "format/column.h"
 
 /* No node, no field, no name. */
@@ -30,9 +29,12 @@ struct decode_plan {
     bool has_default;
     struct column *default_value;
     /* Struct, and map for its entries {"key", "value"}: */
-    struct map *by_name; /* struct only: name to field index */
-    u64 *seen;           /* [child_count] the object that last had this field */
-    u32 *member;         /* [child_count] the node that it had there */
+    /* Struct only: a hash table of the fields, one more than the index, 0 where there is none.
+     * Names of the schema make it, so that no row can crowd it. */
+    u32 *by_name;
+    u32 by_name_shift;
+    u64 *seen;   /* [child_count] the object that last had this field */
+    u32 *member; /* [child_count] the node that it had there */
     /* Map: a hash table of the keys seen, empty places 0. */
     u32 *slots;
     size_t slot_count;
@@ -50,6 +52,13 @@ static inline enum type_kind decode_plan_kind(const struct decode_plan *plan)
 static inline bool decode_plan_has_string_keys(const struct decode_plan *plan)
 {
     return decode_plan_kind(&plan->children[0]) == TYPE_STRING;
+}
+/* Where in by_name the search for a name begins. `first`: its bytes, or eight of them, zeros
+ * behind; `last`: the last eight, 0 where there are less. */
+static inline u32 decode_plan_slot(const struct decode_plan *plan, u64 first, u64 last, size_t size)
+{
+    u64 hash = (first ^ (last << 23 | last >> 41) ^ size) * UINT64_C(0x9E3779B97F4A7C15);
+    return (u32)(hash >> plan->by_name_shift);
 }
 /* The index of the field of this name, or DECODE_NONE. `expected` is tried first. */
 u32 decode_plan_find(const struct decode_plan *plan, str name, u32 expected);

@@ -33,29 +33,6 @@ static void step_make_type(struct decode_step *step)
     step->zoned = type->kind == TYPE_TIMESTAMPTZ || type->kind == TYPE_TIMESTAMPTZ_NS;
 }
 
-static bool step_make_slots(struct arena *arena, struct decode_step *step)
-{
-    u32 bits = 3;
-    while (UINT32_C(1) << bits < 4 * step->field_count) {
-        bits++;
-    }
-    u32 mask = (UINT32_C(1) << bits) - 1;
-    step->slot_shift = 64 - bits;
-    step->slots = arena_array(arena, (size_t)mask + 1, sizeof(*step->slots));
-    for (u32 i = 0; step->slots != NULL && i < step->field_count && i < UINT16_MAX; i++) {
-        const struct decode_step *field = &step->fields[i];
-        if (field->key.size == 0) {
-            continue;
-        }
-        u32 slot = decode_step_slot(step, field->key.bytes + 1, field->key.size - 3);
-        while (step->slots[slot] != 0) {
-            slot = (slot + 1) & mask;
-        }
-        step->slots[slot] = (u16)(i + 1);
-    }
-    return step->slots != NULL;
-}
-
 static bool step_make(struct arena *arena, const struct decode_plan *plan, struct column *column,
                       struct decode_step *out_step);
 
@@ -76,7 +53,7 @@ static bool step_make_fields(struct arena *arena, struct decode_step *step, stru
         step->fields[i].next[0] = step->fields[i].next[1] = &step->fields[i + 1];
         step->sent_count += step->fields[i].own ? 0 : 1;
     }
-    return step_make_slots(arena, step);
+    return true;
 }
 
 static bool step_make(struct arena *arena, const struct decode_plan *plan, struct column *column,
