@@ -28,7 +28,7 @@ enum {
 
 struct journal_options {
     str directory;     /* made when missing, mode 0700; nothing else may live in it */
-    u64 segment_bytes; /* of a new log; all segments are written full of zeros at once */
+    u64 segment_bytes; /* of a new log, whose room is taken at once */
     u32 segments;      /* of a new log: at least 2 */
     str identity;      /* of the installation: whose log this is; plain text without spaces */
     const struct seam *seam;

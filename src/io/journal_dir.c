@@ -13,7 +13,8 @@ struct dir_journal {
     struct journal_files files;
     struct journal_head head;
     int segments[JOURNAL_SEGMENTS_MAX];
-    struct journal_found found; /* at the open */
+    bool filled[JOURNAL_SEGMENTS_MAX]; /* of whoever writes */
+    struct journal_found found;        /* at the open */
 
     pthread_mutex_t lock; /* around all that follows */
     struct journal_ring ring;
@@ -30,9 +31,21 @@ struct dir_journal {
 
 /* ---- writing ---- */
 
+/* The room of a segment is written once before its first use: the first round through the log costs
+ * that, and the start no more than the segment it goes on in. */
+MUST_USE static err segment_fill(struct dir_journal *journal, u64 segment, struct error *error)
+{
+    if (!journal->filled[segment]) {
+        TRY(journal->files.ops->fill(journal->files.self, journal->segments[segment],
+                                     journal->head.segment_bytes, error));
+        journal->filled[segment] = true;
+    }
+    return OK;
+}
+
 /* Blocks of consecutive numbers: a write for each segment that they touch. */
-MUST_USE static err blocks_write(const struct dir_journal *journal,
-                                 const struct journal_group *group, struct error *error)
+MUST_USE static err blocks_write(struct dir_journal *journal, const struct journal_group *group,
+                                 struct error *error)
 {
     const struct journal_geometry *geometry = &journal->ring.geometry;
     for (u64 done = 0; done < group->blocks;) {
@@ -40,10 +53,12 @@ MUST_USE static err blocks_write(const struct dir_journal *journal,
         u64 within = slot % geometry->segment_blocks;
         u64 rest = geometry->segment_blocks - within;
         u64 count = group->blocks - done < rest ? group->blocks - done : rest;
-        TRY(journal->files.ops->write(
-            journal->files.self, journal->segments[slot / geometry->segment_blocks],
-            within * JOURNAL_BLOCK_BYTES, group->bytes + done * JOURNAL_BLOCK_BYTES,
-            (size_t)(count * JOURNAL_BLOCK_BYTES), error));
+        u64 segment = slot / geometry->segment_blocks;
+        TRY(segment_fill(journal, segment, error));
+        TRY(journal->files.ops->write(journal->files.self, journal->segments[segment],
+                                      within * JOURNAL_BLOCK_BYTES,
+                                      group->bytes + done * JOURNAL_BLOCK_BYTES,
+                                      (size_t)(count * JOURNAL_BLOCK_BYTES), error));
         done += count;
     }
     return OK;
@@ -324,7 +339,8 @@ MUST_USE static err log_scan(struct arena *arena, struct dir_journal *journal,
     }
     const struct journal_geometry geometry = geometry_of(&journal->head);
     journal->ring = journal_scan_ring(&geometry, &journal->found);
-    return OK;
+    u64 slot = journal->ring.next % geometry.blocks;
+    return segment_fill(journal, slot / geometry.segment_blocks, error);
 }
 
 static void threads_start(struct dir_journal *journal)

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SMALL_FILE_BYTES_MAX = 4096, FILL_BYTES = 256 * KIB };
+enum { SMALL_FILE_BYTES_MAX = 4096 };
 
 struct dir_files {
     str directory;
@@ -90,20 +90,28 @@ MUST_USE static err dir_save(void *self, str name, str bytes, struct error *erro
     return file_write_durable(path, bytes, 0600, error);
 }
 
-/* Written, not only reserved: a block that was never written costs four times as much later. */
-MUST_USE static err fill(int fd, u64 bytes, str name, struct error *error)
+static _Alignas(JOURNAL_ALIGNMENT) char zeros[MIB];
+
+MUST_USE static err zeros_write(int fd, u64 bytes, str name, struct error *error)
 {
-    AUTO_ARENA struct arena *arena = arena_create((size_t)2 * FILL_BYTES);
-    const char *zeros = arena_alloc(arena, FILL_BYTES);
-    if (zeros == NULL) {
-        return error_memory(error);
-    }
-    for (u64 done = 0; done < bytes; done += FILL_BYTES) {
+    for (u64 done = 0; done < bytes; done += sizeof(zeros)) {
         u64 rest = bytes - done;
-        const str piece = {zeros, rest < FILL_BYTES ? (size_t)rest : FILL_BYTES};
+        const str piece = {zeros, rest < sizeof(zeros) ? (size_t)rest : sizeof(zeros)};
         TRY(file_fd_write(fd, &piece, 1, name, error));
     }
     return OK;
+}
+
+/* Reserved where the file system can do that, else written. */
+MUST_USE static err room_take(int fd, u64 bytes, str name, struct error *error)
+{
+    if (fallocate(fd, 0, 0, (off_t)bytes) == 0) {
+        return OK;
+    }
+    if (errno == EOPNOTSUPP || errno == ENOSYS) {
+        return zeros_write(fd, bytes, name, error);
+    }
+    return file_fd_error(errno, "cannot take room for the log's file", name, error);
 }
 
 MUST_USE static err dir_make(void *self, str name, u64 bytes, struct error *error)
@@ -115,7 +123,7 @@ MUST_USE static err dir_make(void *self, str name, u64 bytes, struct error *erro
     if (fd < 0) {
         return file_fd_error(errno, "cannot make the log's file", name, error);
     }
-    err result = fill(fd, bytes, name, error);
+    err result = room_take(fd, bytes, name, error);
     if (result != OK) {
         (void)close(fd);
         (void)unlinkat(files->root, text, 0);
@@ -210,11 +218,9 @@ MUST_USE static err dir_read(void *self, int file, u64 offset, void *out_bytes, 
     return OK;
 }
 
-MUST_USE static err dir_write(void *self, int file, u64 offset, const void *bytes, size_t size,
-                              struct error *error)
+static void write_all(const struct dir_files *files, int file, u64 offset, const void *bytes,
+                      size_t size)
 {
-    struct dir_files *files = self;
-    (void)error;
     for (size_t done = 0; done < size;) {
         ssize_t wrote = pwrite(file, (const char *)bytes + done, size - done,
                                (off_t)(offset + done));
@@ -222,6 +228,32 @@ MUST_USE static err dir_write(void *self, int file, u64 offset, const void *byte
             file_durability_lost("write of the log", files->directory, errno);
         }
         done += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+MUST_USE static err dir_write(void *self, int file, u64 offset, const void *bytes, size_t size,
+                              struct error *error)
+{
+    (void)error;
+    write_all(self, file, offset, bytes, size);
+    return OK;
+}
+
+/* Only into holes: what was written once, and may be a block of the log, is none. */
+MUST_USE static err dir_fill(void *self, int file, u64 bytes, struct error *error)
+{
+    (void)error;
+    off_t end = (off_t)bytes;
+    off_t at = lseek(file, 0, SEEK_HOLE);
+    while (at >= 0 && at < end) {
+        off_t data = lseek(file, at, SEEK_DATA);
+        off_t until = data < 0 || data > end ? end : data;
+        for (; at < until; at += (off_t)sizeof(zeros)) {
+            off_t rest = until - at;
+            write_all(self, file, (u64)at, zeros,
+                      rest < (off_t)sizeof(zeros) ? (size_t)rest : sizeof(zeros));
+        }
+        at = lseek(file, until, SEEK_HOLE);
     }
     return OK;
 }
@@ -257,6 +289,7 @@ err journal_files_open_dir(struct arena *arena, str directory, struct journal_fi
         .remove = dir_remove,
         .open = dir_open,
         .read = dir_read,
+        .fill = dir_fill,
         .write = dir_write,
         .sync = dir_sync,
         .close = dir_close,

@@ -17,13 +17,15 @@ struct journal_file_ops {
     err (*load)(void *self, struct arena *arena, str name, str *out_bytes, struct error *error);
     /* Replaces a small file, durable when OK. */
     err (*save)(void *self, str name, str bytes, struct error *error);
-    /* A new file of zeros, durable when OK; gone again on failure. */
+    /* A new file that has its room and reads as zeros, durable when OK; gone again on failure. */
     err (*make)(void *self, str name, u64 bytes, struct error *error);
     err (*remove)(void *self, str name, struct error *error);
     /* For reads and writes of whole blocks; BUSY while another process has it open. NOT_FOUND. */
     err (*open)(void *self, str name, int *out_file, u64 *out_bytes, struct error *error);
     err (*read)(void *self, int file, u64 offset, void *out_bytes, size_t size,
                 struct error *error);
+    /* Zeros where nothing was ever written: a block that was costs a quarter to write again. */
+    err (*fill)(void *self, int file, u64 bytes, struct error *error);
     /* Durable when OK. Anything else: nobody knows what is on the disk, and it must not be asked
      * again. The real files end the process then. */
     err (*write)(void *self, int file, u64 offset, const void *bytes, size_t size,

@@ -168,6 +168,70 @@ static void fail_system_call(long number, int error_number)
     }
 }
 
+/* Bytes of the file that were never written. */
+static off_t holes_of(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &status), 0);
+    off_t holes = 0;
+    off_t at = lseek(fd, 0, SEEK_HOLE);
+    while (at >= 0 && at < status.st_size) {
+        off_t data = lseek(fd, at, SEEK_DATA);
+        off_t until = data < 0 ? status.st_size : data;
+        holes += until - at;
+        at = lseek(fd, until, SEEK_HOLE);
+    }
+    (void)close(fd);
+    return holes;
+}
+
+/* Where a file system tells of no holes there is nothing to see here. */
+static void a_segment_is_full_of_zeros_before_it_is_written_to(void **state)
+{
+    struct fixture *f = *state;
+    char first[512];
+    char second[512];
+    must_open(f);
+    (void)file_of(f, ".000", first);
+    (void)file_of(f, ".001", second);
+    assert_int_equal(holes_of(first), 0);
+    bool tells = holes_of(second) > 0;
+    u32 count = 0;
+    while (count < 20 && append(f, count, 70000) == OK) {
+        count++;
+    }
+    assert_int_equal(count, 20); /* over the end of the first */
+    assert_true(!tells || holes_of(second) == 0);
+    reopen(f);
+    assert_replay(f, 0, count);
+}
+
+/* A hole with blocks of the log behind it is filled, and they are not. */
+static void holes_alone_are_filled(void **state)
+{
+    struct fixture *f = *state;
+    char path[512];
+    u64 position = 0;
+    must_open(f);
+    for (u32 id = 0; id < 3; id++) {
+        assert_int_equal(submit(f, id, 300000, &position), OK);
+        assert_int_equal(journal_wait(&f->journal, position, NULL), OK);
+    }
+    assert_int_equal(journal_release(&f->journal, position, NULL), OK);
+    journal_close(&f->journal);
+    int fd = open(file_of(f, ".000", path).data, O_RDWR);
+    assert_true(fd >= 0);
+    off_t hole = 64 * KIB;
+    int punched = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, hole, hole);
+    (void)close(fd);
+    assert_true(punched != 0 || holes_of(path) == hole);
+    must_open(f);
+    assert_int_equal(holes_of(path), 0);
+    assert_replay(f, 2, 1);
+}
+
 /* From here on files are not opened for direct writes. */
 static void refuse_direct(void)
 {
@@ -230,6 +294,8 @@ int main(void)
         DIR_ONLY(a_missing_or_shorter_segment_is_named),
         DIR_ONLY(a_damaged_durable_record_is_refused_and_named),
         DIR_ONLY(what_a_killed_process_was_told_is_there),
+        DIR_ONLY(a_segment_is_full_of_zeros_before_it_is_written_to),
+        DIR_ONLY(holes_alone_are_filled),
         DIR_ONLY(a_file_system_without_direct_writes_will_do),
         DIR_ONLY(a_write_that_the_disk_refuses_ends_the_process_with_74),
     };

@@ -218,6 +218,15 @@ static inline err fake_write(void *self, int file, u64 offset, const void *bytes
     return fake_answer(fake, fate.answer, error);
 }
 
+static inline err fake_fill(void *self, int file, u64 bytes, struct error *error)
+{
+    struct fake *fake = self;
+    (void)pthread_mutex_lock(&fake->lock);
+    struct fate fate = fake_call(fake);
+    assert_true(bytes == fake->files[file].size);
+    return fake_answer(fake, fate.answer, error);
+}
+
 static inline err fake_sync(void *self, int file, struct error *error)
 {
     struct fake *fake = self;
@@ -246,6 +255,7 @@ static const struct journal_file_ops FAKE_OPS = {
     .remove = fake_remove_call,
     .open = fake_open,
     .read = fake_read,
+    .fill = fake_fill,
     .write = fake_write,
     .sync = fake_sync,
     .close = fake_close,
