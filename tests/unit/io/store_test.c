@@ -1,98 +1,5 @@
 /* The promises of a store, kept by the directory and by memory alike. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "base/buf.h"
-#include "base/seam.h"
-#include "io/store.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <ftw.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <signal.h>
-
-struct fixture {
-    struct arena *arena;
-    struct store store;
-    char directory[64]; /* empty: in memory */
-};
-
-static struct fixture fixture;
-
-static int set_up_mem(void **state)
-{
-    fixture = (struct fixture){.arena = arena_create((size_t)64 * MIB)};
-    assert_int_equal(store_open_mem(fixture.arena, MIB, &fixture.store, NULL), OK);
-    *state = &fixture;
-    return 0;
-}
-
-static int set_up_dir(void **state)
-{
-    fixture = (struct fixture){.arena = arena_create((size_t)64 * MIB)};
-    (void)snprintf(fixture.directory, sizeof(fixture.directory), "/tmp/lhbox-store-XXXXXX");
-    assert_non_null(mkdtemp(fixture.directory));
-    assert_int_equal(
-        store_open_dir(fixture.arena, str_from(fixture.directory), &fixture.store, NULL), OK);
-    *state = &fixture;
-    return 0;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int flag, struct FTW *walk)
-{
-    (void)status;
-    (void)flag;
-    (void)walk;
-    return remove(path);
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    store_close(&f->store);
-    if (f->directory[0] != '\0') {
-        char temporary[96];
-        (void)snprintf(temporary, sizeof(temporary), "/tmp/.%s.tmp",
-                       f->directory + sizeof("/tmp/") - 1);
-        (void)nftw(f->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-        (void)nftw(temporary, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    }
-    arena_destroy(f->arena);
-    return 0;
-}
-
-static void put(struct fixture *f, const char *key, const char *body)
-{
-    struct error error = {0};
-    err result = store_put(&f->store, str_from(key), str_from(body), NULL, &error);
-    if (result != OK) {
-        fail_msg("%s: %s", key, error.message);
-    }
-}
-
-static void assert_body(struct fixture *f, const char *key, const char *body)
-{
-    struct store_object object = {0};
-    assert_int_equal(store_get(&f->store, f->arena, str_from(key), &object, NULL), OK);
-    assert_true(str_equal(object.body, str_from(body)));
-    assert_int_equal(object.size, (i64)object.body.size);
-}
+#include "store_fixture.h"
 
 static void what_is_put_is_got(void **state)
 {
@@ -314,29 +221,6 @@ static void a_full_memory_store_says_so(void **state)
 
 /* ---- the directory alone ---- */
 
-static str in(struct fixture *f, const char *name)
-{
-    return str_format(f->arena, "%s/%s", f->directory, name);
-}
-
-/* Beside the directory: /tmp/lhbox-store-X has /tmp/.lhbox-store-X.tmp. */
-static const char *temporary_directory(const struct fixture *f)
-{
-    return str_format(f->arena, "/tmp/.%s.tmp", f->directory + sizeof("/tmp/") - 1).data;
-}
-
-static size_t temporary_files(struct fixture *f)
-{
-    DIR *entries = opendir(temporary_directory(f));
-    assert_non_null(entries);
-    size_t count = 0;
-    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
-        count += entry->d_name[0] != '.' ? 1 : 0;
-    }
-    (void)closedir(entries);
-    return count;
-}
-
 static void links_are_not_followed(void **state)
 {
     struct fixture *f = *state;
@@ -416,36 +300,6 @@ static void a_write_that_fails_leaves_nothing_and_harms_nothing(void **state)
     assert_int_equal(temporary_files(f), 0);
     assert_body(f, "d/x", "before");
     assert_int_equal(store_put(&f->store, STR("d/x"), body, NULL, NULL), OK);
-}
-
-/* From here on the kernel answers this call with the error, in this process. */
-static void fail_system_call(long number, int error_number)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (u32)error_number),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ARRAY_COUNT(filter), .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        _exit(99);
-    }
-}
-
-/* The exit code of `body` in a process of its own where the call fails. */
-static int in_child(struct fixture *f, long number, int error_number, int (*body)(struct fixture *))
-{
-    pid_t child = fork();
-    if (child == 0) {
-        fail_system_call(number, error_number);
-        _exit(body(f));
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
 }
 
 static int put_get_and_escape(struct fixture *f)
@@ -595,146 +449,6 @@ static void threads_may_make_the_same_directories(void **state)
     assert_int_equal(list.count, 160);
 }
 
-/* ---- groups ---- */
-
-static bool is_there(struct fixture *f, const char *key)
-{
-    struct store_object object = {0};
-    return store_head(&f->store, f->arena, str_from(key), &object, NULL) == OK;
-}
-
-static err later(struct fixture *f, struct store_group *group, const char *key, const char *body)
-{
-    str piece = str_from(body);
-    const struct store_meta meta = {.content_type = STR_INIT("text/plain")};
-    return store_group_put(&f->store, group, str_from(key), &piece, 1, &meta, NULL);
-}
-
-static void what_a_group_ends_is_there(void **state)
-{
-    struct fixture *f = *state;
-    struct store_group group = {.arena = f->arena};
-    assert_int_equal(later(f, &group, "a/b/x", "1"), OK);
-    assert_int_equal(later(f, &group, "a/b/y", "2"), OK);
-    assert_int_equal(later(f, &group, "a/c/d/z", "3"), OK);
-    assert_int_equal(later(f, &group, "top", "4"), OK);
-    assert_int_equal(store_group_end(&group, NULL), OK);
-    assert_body(f, "a/b/x", "1");
-    assert_body(f, "a/b/y", "2");
-    assert_body(f, "a/c/d/z", "3");
-    assert_body(f, "top", "4");
-    struct store_object object = {0};
-    assert_int_equal(store_head(&f->store, f->arena, STR("top"), &object, NULL), OK);
-    assert_true(str_equal(object.meta.content_type, STR("text/plain")));
-    assert_int_equal(store_group_end(&group, NULL), OK);
-    assert_int_equal(later(f, &group, "a/b/x", "5"), OK);
-    assert_int_equal(store_group_end(&group, NULL), OK);
-    assert_body(f, "a/b/x", "5");
-}
-
-static void a_group_takes_any_number(void **state)
-{
-    struct fixture *f = *state;
-    struct store_group group = {.arena = f->arena};
-    char key[64];
-    for (int i = 0; i < 3 * STORE_GROUP_MAX + 7; i++) {
-        (void)snprintf(key, sizeof(key), "n/p=%d/q=%d/x", i, i % 5);
-        assert_int_equal(later(f, &group, key, "1"), OK);
-    }
-    assert_int_equal(store_group_end(&group, NULL), OK);
-    struct store_list list = {0};
-    assert_int_equal(store_list(&f->store, f->arena, STR("n/"), STR(""), 1000, &list, NULL), OK);
-    assert_int_equal(list.count, 3 * STORE_GROUP_MAX + 7);
-}
-
-static void what_a_group_drops_was_never_there(void **state)
-{
-    struct fixture *f = *state;
-    struct store_group group = {.arena = f->arena};
-    put(f, "a/x", "before");
-    assert_int_equal(later(f, &group, "a/x", "1"), OK);
-    assert_int_equal(later(f, &group, "b/y", "2"), OK);
-    assert_int_equal(temporary_files(f), 2);
-    store_group_drop(&group);
-    assert_int_equal(temporary_files(f), 0);
-    assert_body(f, "a/x", "before");
-    assert_false(is_there(f, "b/y"));
-    store_group_drop(&group);
-    put(f, "b/y", "after");
-}
-
-static void a_group_that_fails_leaves_no_temporary_files(void **state)
-{
-    struct fixture *f = *state;
-    struct store_group group = {.arena = f->arena};
-    struct error error = {0};
-    put(f, "a/directory/x", "1");
-    assert_int_equal(later(f, &group, "a/first", "1"), OK);
-    assert_int_equal(later(f, &group, "a/directory", "2"), OK);
-    assert_int_equal(later(f, &group, "a/last", "3"), OK);
-    assert_int_equal(store_group_end(&group, &error), IO);
-    assert_int_equal(error.code, ERROR_STORE_DOWN);
-    assert_int_equal(temporary_files(f), 0);
-    assert_false(is_there(f, "a/last"));
-    assert_int_equal(later(f, &group, "a/last", "3"), OK);
-    assert_int_equal(store_group_end(&group, NULL), OK);
-    assert_body(f, "a/last", "3");
-}
-
-static int end_a_group(struct fixture *f)
-{
-    (void)close(STDERR_FILENO);
-    struct store_group group = {.arena = f->arena};
-    if (later(f, &group, "d/x", "1") != OK || later(f, &group, "d/y", "2") != OK) {
-        return 1;
-    }
-    return store_group_end(&group, NULL) == OK ? 2 : 3;
-}
-
-static void a_failed_fsync_of_a_group_ends_the_process_with_74(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(in_child(f, SYS_fsync, EIO, end_a_group), 74);
-    assert_false(is_there(f, "d/x"));
-}
-
-static int end_a_large_group(struct fixture *f)
-{
-    (void)close(STDERR_FILENO);
-    struct store_group group = {.arena = f->arena};
-    for (int i = 0; i < STORE_GROUP_MAX; i++) {
-        char key[32];
-        (void)snprintf(key, sizeof(key), "l/%d/x", i);
-        if (later(f, &group, key, "1") != OK) {
-            return 1;
-        }
-    }
-    return store_group_end(&group, NULL) == OK ? 2 : 3;
-}
-
-/* It syncs the whole file system, or each file where the kernel is too old for that. */
-static void a_failed_sync_of_a_large_group_ends_the_process_with_74(void **state)
-{
-    struct fixture *f = *state;
-    int whole = in_child(f, SYS_syncfs, EIO, end_a_large_group);
-    int each = in_child(f, SYS_fsync, EIO, end_a_large_group);
-    assert_true((whole == 74 && each == 2) || (whole == 2 && each == 74));
-}
-
-static int end_a_group_without_attributes(struct fixture *f)
-{
-    return end_a_group(f) == 2 ? 0 : 1;
-}
-
-static void a_group_keeps_metadata_where_there_are_no_attributes(void **state)
-{
-    struct fixture *f = *state;
-    struct store_object object = {0};
-    assert_int_equal(in_child(f, SYS_fsetxattr, ENOTSUP, end_a_group_without_attributes), 0);
-    assert_int_equal(store_head(&f->store, f->arena, STR("d/y"), &object, NULL), OK);
-    assert_true(str_equal(object.meta.content_type, STR("text/plain")));
-}
-
 static err short_get(void *self, struct arena *arena, str key, struct store_object *out_object,
                      struct error *error)
 {
@@ -753,13 +467,6 @@ static void what_is_read_short_is_no_answer(void **state)
     assert_int_equal(store_put(&f->store, STR("a"), STR("bytes"), NULL, NULL), OK);
     assert_int_equal(store_get(&cut, f->arena, STR("a"), &object, NULL), IO);
 }
-
-#define BOTH(test)                                                                                 \
-    {"mem: " #test, test, set_up_mem, tear_down, NULL},                                            \
-    {                                                                                              \
-        "dir: " #test, test, set_up_dir, tear_down, NULL                                           \
-    }
-#define DIR_ONLY(test) {"dir: " #test, test, set_up_dir, tear_down, NULL}
 
 int main(void)
 {
@@ -791,13 +498,6 @@ int main(void)
         DIR_ONLY(a_failed_fsync_ends_the_process_with_74),
         DIR_ONLY(a_full_disk_is_told_apart_and_passes),
         DIR_ONLY(threads_may_make_the_same_directories),
-        BOTH(what_a_group_ends_is_there),
-        BOTH(a_group_takes_any_number),
-        DIR_ONLY(what_a_group_drops_was_never_there),
-        DIR_ONLY(a_group_that_fails_leaves_no_temporary_files),
-        DIR_ONLY(a_failed_fsync_of_a_group_ends_the_process_with_74),
-        DIR_ONLY(a_failed_sync_of_a_large_group_ends_the_process_with_74),
-        DIR_ONLY(a_group_keeps_metadata_where_there_are_no_attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
