@@ -37,7 +37,8 @@ struct journal_options {
 /* What replay gives: one record. Anything but OK ends the replay, which answers it. */
 typedef err (*journal_record)(void *context, u64 position, str bytes, struct error *error);
 
-/* How much of the log is taken by what is not released yet; both in bytes. */
+/* How much of the log is taken by what is not released yet, durably so; both in bytes. Each group
+ * that is written ends with its block of 4 KiB. */
 struct journal_space {
     u64 used;
     u64 total;

@@ -232,7 +232,7 @@ static struct journal_space dir_space(void *self)
     (void)pthread_mutex_lock(&journal->lock);
     u64 end = journal_group_end(&journal->ring, &journal->groups[journal->open]);
     struct journal_space space = {
-        .used = end - journal->ring.released * JOURNAL_BLOCK_BYTES,
+        .used = end - journal->ring.freed * JOURNAL_BLOCK_BYTES,
         .total = journal->ring.geometry.blocks * JOURNAL_BLOCK_BYTES,
     };
     (void)pthread_mutex_unlock(&journal->lock);

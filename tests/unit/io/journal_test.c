@@ -300,6 +300,42 @@ static void a_log_goes_round_under_threads_while_it_is_released(void **state)
     reopen(f);
 }
 
+struct release {
+    struct fixture *fixture;
+    u64 position;
+    err result;
+};
+
+static void *release_once(void *argument)
+{
+    struct release *release = argument;
+    release->result = journal_release(&release->fixture->journal, release->position, NULL);
+    return NULL;
+}
+
+/* What is released may be written to once the disk says so, too; until then it counts as taken. */
+static void room_is_free_once_its_release_is_durable(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    must_open(f);
+    assert_int_equal(append(f, 0, 900000), OK);
+    assert_int_equal(append(f, 1, 900000), OK);
+    struct release release = {.fixture = f, .position = journal_end(&f->journal)};
+    u64 used = journal_space(&f->journal).used;
+    fake_gate(f->fake, true);
+    assert_int_equal(pthread_create(&thread, NULL, release_once, &release), 0);
+    fake_await_write(f->fake);
+    u64 position = 0;
+    assert_true(journal_space(&f->journal).used > used); /* by the mark */
+    assert_int_equal(submit(f, 2, 900000, &position), BUSY);
+    fake_gate(f->fake, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(release.result, OK);
+    assert_int_equal(journal_space(&f->journal).used, JOURNAL_BLOCK_BYTES);
+    assert_int_equal(append(f, 2, 900000), OK);
+}
+
 /* ---- failures ---- */
 
 static void a_failed_write_poisons_the_log_for_ever(void **state)
@@ -438,6 +474,7 @@ int main(void)
         BOTH(threads_share_writes_and_lose_nothing),
         FAKE_ONLY(large_records_of_many_threads_wait_for_each_other),
         BOTH(a_log_goes_round_under_threads_while_it_is_released),
+        FAKE_ONLY(room_is_free_once_its_release_is_durable),
         FAKE_ONLY(a_failed_write_poisons_the_log_for_ever),
         FAKE_ONLY(after_any_failure_or_stop_nothing_durable_is_missing),
     };
