@@ -267,13 +267,14 @@ def open_loop(bench: Bench) -> None:
     """Each pair is one open loop: a second idle, then as long as two rolls of 60 MiB take."""
     intake = OursIntake(bench, "open", iot_body(BODY_BYTES))
     ours, rows = intake.ours, generated(bench.directory, "event")
-    ratios, idle_us, busy_us, late = [], [], [], ""
+    ratios, idle_us, busy_us, reached, refused = [], [], [], [], 0
     load = Load()
     try:
         for _ in range(bench.pairs):
             sinks = [ours.sink(rows.columns)[1] for _ in range(2)]
             for sink in sinks:
                 ours.send(sink, rows.bodies)
+            before = intake.counted()[0]
             command = intake.sender.command(64, 4, f"--rate={RATE}", f"--log={intake.sender.log}")
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
                 time.sleep(1.5)  # the first half second is not counted
@@ -285,14 +286,19 @@ def open_loop(bench: Bench) -> None:
                     thread.join()
                 ended = time.monotonic() * 1e6
                 told = json.loads(process.communicate(timeout=60)[0])
+            if not told["answers"] <= intake.counted()[0] - before <= told["answers"] + told["unanswered"] + told["refused"]:
+                raise WrongRows(f"{told} but {intake.counted()[0] - before} batches counted")
             idle, idle_count = p99_between(intake.sender.log, begun - 1e6, begun)
             busy, busy_count = p99_between(intake.sender.log, begun, ended)
-            if idle_count < 0.95 * RATE or told["refused"] or idle > IDLE_P99_MAX_US:
-                late = f"{RATE:,}/s is not reached idle ({idle_count:,}/s, p99 {idle / 1e3:.1f} ms)"
+            reached.append(idle_count)
+            refused += told["refused"]
             if busy_count > 0:
                 ratios.append(busy / max(idle, 1))
             idle_us.append(idle)
             busy_us.append(busy)
+        late = ""
+        if statistics.median(reached) < 0.95 * RATE or statistics.median(idle_us) > IDLE_P99_MAX_US or refused:
+            late = f"{RATE:,}/s is not held when idle: {statistics.median(reached):,.0f} of a second's requests answered, {refused} refused"
         bench.report.add(Figure("T4b", f"p99 at {RATE:,}/s open loop: two rolls of 60 MiB running ÷ idle", ratios,
                                 ours=f"{statistics.median(busy_us) / 1e3:.2f} ms", peer=f"{statistics.median(idle_us) / 1e3:.2f} ms",
                                 spoiled=late), load)

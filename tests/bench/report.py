@@ -83,6 +83,10 @@ class Figure:
             return "not counted"
         return "held" if self.held else "missed"
 
+    def label(self) -> str:
+        """The id; empty for a part of the figure above it."""
+        return "" if " " in self.id else self.id
+
     def value_text(self) -> str:
         if not self.values:
             return "-"
@@ -112,7 +116,7 @@ class Report:
         if load is not None:
             figure.foreign = load.foreign()
         self.figures.append(figure)
-        label = figure.id if figure.bar else ""
+        label = figure.label()
         print(f"  {label:<4} {figure.what:<78} {figure.value_text():<32} {figure.bar_text():<16} {figure.verdict():<7}"
               f" {figure.ours}{' | ' + figure.peer if figure.peer else ''}{' | ' + figure.note_text() if figure.note_text() else ''}",
               flush=True)
@@ -143,7 +147,7 @@ class Report:
                  "| id | figure | median (least to most) | bar | | ours, peer | note |", "|---|---|---|---|---|---|---|"]
         for figure in self.figures:
             sides = "; ".join(part for part in (figure.ours, figure.peer) if part)
-            cells = (figure.id if figure.bar else "", figure.what, figure.value_text(), figure.bar_text(), figure.verdict(),
+            cells = (figure.label(), figure.what.strip(), figure.value_text(), figure.bar_text(), figure.verdict(),
                      sides, figure.note_text())
             lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
         return "\n".join(lines)
