@@ -34,8 +34,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Steps in a row before others get their turn. */
-enum { STEPS_MAX = 64 };
+/* Steps in a row, and bytes read, before others get their turn. */
+enum { STEPS_MAX = 64, TURN_BYTES_MAX = 256 * KIB };
 
 enum step { STEP_MORE, STEP_WAIT };
 
@@ -80,6 +80,7 @@ static enum http_transfer input_read(struct http_connection *connection)
                                                    HTTP_BUFFER_SIZE, &size);
     if (result == HTTP_TRANSFER_DONE) {
         connection->input = (str){connection->loop->buffer, size};
+        connection->loop->turn_bytes += size;
     }
     return result;
 }
@@ -471,7 +472,11 @@ void http_connection_run(struct http_connection *connection)
     assert(loop->running == NULL);
     loop->running = connection;
     enum step step = STEP_MORE;
+    loop->turn_bytes = 0;
     for (i32 steps = 0; step == STEP_MORE && steps < STEPS_MAX; steps++) {
+        if (loop->turn_bytes >= TURN_BYTES_MAX && connection->input.size == 0) {
+            break; /* nothing is to be saved now */
+        }
         step = connection_step(connection);
     }
     loop->running = NULL;

@@ -201,6 +201,7 @@ struct http_loop {
     struct http_connection *closed; /* free after this round of events */
     struct http_connection *ready;  /* have more to do, but others come first */
     struct http_connection *running;
+    size_t turn_bytes;                  /* that it has read in this turn */
     struct http_request *answered_here; /* by this thread */
     struct arena *pool[HTTP_REQUEST_POOL_MAX];
     size_t pool_count;

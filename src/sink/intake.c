@@ -72,6 +72,7 @@ MUST_USE static err send_take_id(struct intake_send *send, str header, bool opti
         return error_memory(error);
     }
     send->batch_id = id;
+    send->id_hash = intake_index_id(send->sink->hash, id);
     return OK;
 }
 

@@ -114,10 +114,14 @@ MUST_USE static err element_end(struct intake_body *body, const struct json_arra
     body->rows++;
     body->ended = element->end;
     body->element_at = body->stored.size;
-    str fresh = str_slice(buf_str(&body->stored), body->hashed, body->stored.size);
-    crypto_hash_add(&body->stored_hash, fresh);
-    body->hashed = body->stored.size;
     return OK;
+}
+
+/* Of what will not change any more. */
+static void stored_hash_up_to(struct intake_body *body, size_t end)
+{
+    crypto_hash_add(&body->stored_hash, str_slice(buf_str(&body->stored), body->hashed, end));
+    body->hashed = end;
 }
 
 /* The part of the open element that lies in the piece, which begins at `base` of the body. */
@@ -196,7 +200,9 @@ err intake_body_add(struct intake_body *body, str piece, struct error *error)
         return OK;
     }
     crypto_hash_add(&body->body_hash, piece);
-    return piece_split(body, piece, error);
+    TRY(piece_split(body, piece, error));
+    stored_hash_up_to(body, body->element_at);
+    return OK;
 }
 
 err intake_body_end(struct intake_body *body, struct error *error)
@@ -206,6 +212,7 @@ err intake_body_end(struct intake_body *body, struct error *error)
         return body_refused(body, event, error);
     }
     assert(body->accepted + (i64)body->refused_count == body->rows);
+    stored_hash_up_to(body, body->stored.size);
     body->body_digest = crypto_hash_end(&body->body_hash);
     body->stored_digest = body->accepted > 0 ? crypto_hash_end(&body->stored_hash)
                                              : crypto_sha256(STR(""));

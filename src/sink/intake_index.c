@@ -41,9 +41,10 @@ u64 intake_index_sink(str sink_id)
     return str_hash(sink_id) * 0x9e3779b97f4a7c15;
 }
 
-static u64 id_hash(u64 sink_hash, str batch_id)
+u64 intake_index_id(u64 sink_hash, str batch_id)
 {
-    return sink_hash ^ str_hash(batch_id);
+    u64 hash = sink_hash ^ str_hash(batch_id);
+    return hash != 0 ? hash : 1;
 }
 
 /* The high half chooses a word, thirty low bits the five in it: one word is changed at once. */
@@ -127,11 +128,11 @@ static bool note(struct intake_index *index, u64 hash)
     return true;
 }
 
-bool intake_index_claim(struct intake_index *index, u64 sink_hash, str batch_id)
+bool intake_index_claim(struct intake_index *index, u64 id_hash)
 {
     /* Looked at first: what the ledger had when it was read is in the set by then. */
     bool complete = atomic_load_explicit(&index->complete, memory_order_acquire);
-    return note(index, id_hash(sink_hash, batch_id)) && complete;
+    return note(index, id_hash) && complete;
 }
 
 /* ---- filling it from the ledger ---- */
@@ -159,7 +160,8 @@ MUST_USE static err fill(struct intake_index *index, struct error *error)
     }
     for (size_t i = 0; i < count; i++) {
         grow(index);
-        bool is_new = note(index, id_hash(intake_index_sink(ids[i].sink_id), ids[i].batch_id));
+        bool is_new = note(index,
+                           intake_index_id(intake_index_sink(ids[i].sink_id), ids[i].batch_id));
         (void)is_new;
     }
     arena_destroy(index->page);

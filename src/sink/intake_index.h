@@ -23,8 +23,10 @@ MUST_USE err intake_index_open(struct arena *arena, const struct intake_options 
 void intake_index_close(struct intake_index *index);
 /* Part of an id's fingerprint, which a sink keeps. */
 u64 intake_index_sink(str sink_id);
-/* Notes the id; true when it is surely new. Of two who come with one id at the same time, both may
- * hear that. Does not block. */
-bool intake_index_claim(struct intake_index *index, u64 sink_hash, str batch_id);
+/* The fingerprint; never 0. */
+u64 intake_index_id(u64 sink_hash, str batch_id);
+/* Notes the id of this fingerprint; true when it is surely new. Of two who come with one id at the
+ * same time, both may hear that. Does not block. */
+bool intake_index_claim(struct intake_index *index, u64 id_hash);
 
 #endif

@@ -1,29 +1,45 @@
 #include "sink/intake_line.h"
 
+#include "base/assert.h"
+
 /* An upper bound of an entry's size, so that a group is chosen without rendering anything. */
 static size_t entry_size_max(const struct intake_send *send)
 {
     return send->batch_id.size + sizeof(";,12345678,12345678,123456,123456,,") + 43 + 22;
 }
 
-static bool id_in_group(const struct intake_group *group, str batch_id)
+/* ---- the ids of a group: an open hash table of fingerprints, half full at most ---- */
+
+static size_t id_place(const struct intake_group *group, u64 id_hash)
 {
-    for (size_t i = 0; i < group->count; i++) {
-        if (str_equal(group->sends[i]->batch_id, batch_id)) {
+    size_t place = id_hash % INTAKE_GROUP_PLACES;
+    while (group->ids[place] != 0 && group->ids[place] != id_hash) {
+        place = (place + 1) % INTAKE_GROUP_PLACES;
+    }
+    return place;
+}
+
+/* Two ids with one fingerprint count as one: then the second waits for nothing once in an age. */
+static bool id_in_group(const struct intake_group *group, const struct intake_send *send)
+{
+    return group->ids[id_place(group, send->id_hash)] != 0;
+}
+
+static bool id_in_flight(const struct intake_sink *sink, const struct intake_send *send)
+{
+    for (const struct intake_group *group = sink->in_flight; group != NULL; group = group->next) {
+        if (id_in_group(group, send)) {
             return true;
         }
     }
     return false;
 }
 
-static bool id_in_flight(const struct intake_sink *sink, str batch_id)
+static void group_add(struct intake_group *group, struct intake_send *send)
 {
-    for (const struct intake_group *group = sink->in_flight; group != NULL; group = group->next) {
-        if (id_in_group(group, batch_id)) {
-            return true;
-        }
-    }
-    return false;
+    assert(group->count < INTAKE_GROUP_MAX && send->id_hash != 0);
+    group->ids[id_place(group, send->id_hash)] = send->id_hash;
+    group->sends[group->count++] = send;
 }
 
 /* What is to become of the next send that waits. */
@@ -37,7 +53,7 @@ struct room {
 static enum fit group_fit(const struct intake_group *group, struct intake_send *send,
                           struct room *room)
 {
-    if (id_in_group(group, send->batch_id) || id_in_flight(group->sink, send->batch_id)) {
+    if (id_in_group(group, send) || id_in_flight(group->sink, send)) {
         send->look_again = true;
         return FIT_LATER;
     }
@@ -77,7 +93,7 @@ static void group_fill(struct intake_group *group)
         *link = send->next;
         send->next = NULL;
         if (fit == FIT_TAKE) {
-            group->sends[group->count++] = send;
+            group_add(group, send);
         } else {
             send->next = group->again;
             group->again = send;

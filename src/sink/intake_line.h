@@ -9,6 +9,8 @@
 
 #include "sink/intake_group.h"
 
+enum { INTAKE_GROUP_PLACES = 2 * INTAKE_GROUP_MAX };
+
 /* One group on its way; lies on the stack of the thread that drives it. */
 struct intake_group {
     const struct intake_groups *groups;
@@ -17,6 +19,7 @@ struct intake_group {
     const struct warehouse *warehouse;
     struct intake_send *sends[INTAKE_GROUP_MAX];
     size_t count;
+    u64 ids[INTAKE_GROUP_PLACES]; /* fingerprints of theirs; 0: free */
     struct uid uid;
     str object_key;            /* empty: no batch has rows */
     struct intake_send *again; /* to be looked up once more before anything else */

@@ -260,8 +260,7 @@ static enum state glance(const struct intake_groups *groups, struct intake_send 
     if (send->mode == INTAKE_DRY_RUN) {
         return AT_LOOK;
     }
-    bool is_new = send->id_made ||
-                  intake_index_claim(groups->index, send->sink->hash, send->batch_id);
+    bool is_new = send->id_made || intake_index_claim(groups->index, send->id_hash);
     i64 bytes = (i64)intake_body_stored(&send->body).size;
     return is_new && intake_quota_try(groups->quota, send->warehouse, bytes) ? AT_LINE : AT_LOOK;
 }

@@ -41,6 +41,7 @@ struct intake_send {
     struct intake_sink *sink;
     const struct warehouse *warehouse;
     str batch_id;
+    u64 id_hash;  /* never 0 */
     bool id_made; /* by the server */
     enum intake_mode mode;
     i64 wait_us;

@@ -133,3 +133,10 @@ def test_a_long_rejected_row_is_cut_for_people_and_whole_for_programs(server: Se
                             timeout=30).stdout for more in ([], ["--json"])]
     assert max(map(len, shown[0].splitlines())) < 800 and "…" in shown[0]
     assert "é" * 10_000 in shown[1]
+
+
+def test_threads_that_roll_step_back_before_those_that_answer(server: Server) -> None:
+    assert server.process is not None
+    tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
+    nice = sorted(int((task / "stat").read_text().rsplit(")", 1)[1].split()[16]) for task in tasks)
+    assert set(nice) == {nice[0], nice[0] + 5} and 2 <= nice.count(nice[0] + 5) < nice.count(nice[0]), nice

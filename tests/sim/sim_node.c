@@ -1,6 +1,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "sink/intake_index.h"
 #include "sink/intake_request.h"
 
 #include <stdio.h>
@@ -143,6 +144,7 @@ static struct intake_send *open_send(struct sim_node *node, struct sim_request *
         .sink = sink_of(node, request->sink_id),
         .warehouse = &node->process->warehouse,
         .batch_id = str_copy(arena, str_from(request->batch_id)),
+        .id_hash = intake_index_id(0, str_from(request->batch_id)),
         .answered = answered,
         .context = request,
     };

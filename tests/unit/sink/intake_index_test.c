@@ -15,7 +15,8 @@ static bool claim(struct intake_index *index, const char *prefix, size_t number)
 {
     char id[64];
     int size = snprintf(id, sizeof(id), "%s-%zu", prefix, number);
-    return intake_index_claim(index, intake_index_sink(SINK), (str){id, (size_t)size});
+    return intake_index_claim(index,
+                              intake_index_id(intake_index_sink(SINK), (str){id, (size_t)size}));
 }
 
 static struct intake_index *open_index(const struct intake_options *options)
@@ -33,7 +34,8 @@ static void an_id_is_new_once_and_in_its_sink_alone(void **state)
     assert_true(claim(index, "a", 1));
     assert_false(claim(index, "a", 1));
     assert_true(claim(index, "a", 2));
-    assert_true(intake_index_claim(index, intake_index_sink(STR("snk_00000000000f")), STR("a-1")));
+    u64 other = intake_index_sink(STR("snk_00000000000f"));
+    assert_true(intake_index_claim(index, intake_index_id(other, STR("a-1"))));
     intake_index_close(index);
 }
 
