@@ -175,12 +175,6 @@ static err compute_result(struct committing *committing, const struct table *tab
             return OK;
         }
     }
-    if (committing->bytes.arena == NULL) {
-        TRY(roll_read_batches(roll, committing->plan, &committing->bytes, out_step, error));
-        if (*out_step != STEP_GO) {
-            return OK;
-        }
-    }
     TRY(roll_compute(roll, committing->plan, table, &committing->bytes, &committing->result,
                      out_step, error));
     committing->has_result = *out_step == STEP_GO;

@@ -153,13 +153,30 @@ static err write_rest(struct rows_pass *pass, struct error *error)
     return roll_writer_end(pass->writer, values, error);
 }
 
-static err compute(struct rows_pass *pass, const struct table *table, struct roll_bytes *bytes,
-                   struct arena *file_scratch, struct roll_result *out_result, size_t *out_fits,
+/* Lines of partitions are looked at twice; other batches are read as their turn comes. */
+static err find_bytes(struct rows_pass *pass, struct roll_plan *plan, struct roll_bytes *bytes,
+                      enum roll_step *out_step, struct error *error)
+{
+    *out_step = STEP_GO;
+    if (pass->partitioned && bytes->arena == NULL) {
+        TRY(roll_read_batches(pass->roll, plan, bytes, out_step, error));
+    }
+    pass->segments = bytes->segments;
+    return OK;
+}
+
+static err compute(struct rows_pass *pass, struct roll_plan *plan, const struct table *table,
+                   struct roll_bytes *bytes, struct arena *file_scratch,
+                   struct roll_result *out_result, size_t *out_fits, enum roll_step *out_step,
                    struct error *error)
 {
     struct roll_writer writer;
     struct parquet_kit *kit AUTO_PARQUET_KIT = NULL;
     TRY(pass_init(pass, table->metadata, error));
+    TRY(find_bytes(pass, plan, bytes, out_step, error));
+    if (*out_step != STEP_GO) {
+        return OK;
+    }
     TRY(parquet_kit_open(pass->scratch, pass->roll->env->crew, (size_t)FILE_MIB_MAX * MIB, &kit,
                          error));
     TRY(roll_writer_init(&writer, pass->roll, table, &pass->schema, &pass->spec, file_scratch,
@@ -172,11 +189,13 @@ static err compute(struct rows_pass *pass, const struct table *table, struct rol
         return OK;
     }
     *out_fits = 0;
-    if (!pass->partitioned) {
-        /* The last rows are in the columns: while these are encoded nothing else is needed. */
-        pass->segments = NULL;
-        roll_bytes_close(bytes);
+    if (end == ROWS_DAMAGED) {
+        /* All are looked at for what is lost. If all are there after all, the next tick sees. */
+        TRY(roll_read_batches(pass->roll, plan, bytes, out_step, error));
+        *out_step = *out_step == STEP_GO ? STEP_LATER : *out_step;
+        return OK;
     }
+    roll_stream_close(pass->stream); /* the last rows are in the columns */
     if (pass->counts.rows_committed > 0) {
         TRY(write_rest(pass, error));
     }
@@ -242,19 +261,21 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     struct arena *scratch AUTO_ARENA = arena_create((size_t)PASS_MIB_MAX * MIB);
     struct arena *batch_scratch AUTO_ARENA = arena_create((size_t)BATCH_MIB_MAX * MIB);
     struct arena *file_scratch AUTO_ARENA = arena_create((size_t)FILE_MIB_MAX * MIB);
+    struct roll_stream stream AUTO_ROLL_STREAM = {0};
     struct rows_pass pass = {
         .roll = roll,
         .plan = plan,
-        .segments = bytes->segments,
+        .stream = &stream,
         .scratch = scratch,
         .batch_scratch = batch_scratch,
     };
     TRY(metadata_schema(roll->arena, table->metadata, &pass.schema, error));
     size_t fits = 0;
     struct error told = {0};
-    err computed = compute(&pass, table, bytes, file_scratch, out_result, &fits, &told);
-    plan->computed = true;
     *out_step = STEP_GO;
+    err computed = compute(&pass, plan, table, bytes, file_scratch, out_result, &fits, out_step,
+                           &told);
+    plan->computed = true;
     if (computed == LIMIT) {
         return too_large(&pass, plan, table, bytes, told.message, out_result, out_step, error);
     }
@@ -265,7 +286,9 @@ err roll_compute(struct roll *roll, struct roll_plan *plan, const struct table *
     if (computed != OK) {
         return error_set(error, computed, told.code, "%s", told.message);
     }
-    return fits == 0 ? OK : split(roll, plan, fits, "partitions", out_step, error);
+    return *out_step != STEP_GO || fits == 0
+               ? OK
+               : split(roll, plan, fits, "partitions", out_step, error);
 }
 
 /* ---- rejects files after the commit (O18) ---- */

@@ -150,6 +150,45 @@ err roll_read_batches(struct roll *roll, struct roll_plan *plan, struct roll_byt
     return OK;
 }
 
+void roll_stream_close(struct roll_stream *stream)
+{
+    arena_destroy_at(&stream->arena);
+    stream->key = (str){0};
+}
+
+/* Memory of the objects before is used again, unless it is of an uncommonly large one. */
+static void make_room(struct roll_stream *stream)
+{
+    enum { STREAM_KEPT_BYTES = 16 * MIB };
+    stream->key = (str){0};
+    if (stream->arena != NULL && arena_bytes(stream->arena) > STREAM_KEPT_BYTES) {
+        arena_destroy_at(&stream->arena);
+    }
+    if (stream->arena == NULL) {
+        stream->arena = arena_create((size_t)ROLL_ARENA_MIB_MAX * MIB);
+    }
+    arena_reset(stream->arena);
+}
+
+err roll_stream_batch(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
+                      size_t batch, str *out_segment, bool *out_verified, struct error *error)
+{
+    const struct ledger_batch *row = &plan->batches[batch];
+    *out_verified = false;
+    if (stream->key.data == NULL || !str_equal(stream->key, row->object_key)) {
+        struct cached_object object = {0};
+        make_room(stream);
+        TRY(read_object(roll, plan, stream->arena, row->object_key, &object, error));
+        if (object.result != OK) {
+            return OK;
+        }
+        stream->key = row->object_key;
+        stream->body = object.body;
+    }
+    *out_verified = segment_of(row, stream->body, out_segment);
+    return OK;
+}
+
 err roll_read_batch(const struct roll_env *env, struct arena *arena,
                     const struct ledger_batch *batch, str *out_bytes, str *out_reason,
                     struct error *error)

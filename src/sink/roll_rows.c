@@ -154,10 +154,24 @@ static err take_line(struct rows_pass *pass, size_t batch, i64 index, str line,
     return OK;
 }
 
-static err take_lines(struct rows_pass *pass, size_t batch, enum rows_end *out_end,
+/* The batch's lines; not what is only refused whole, which is verified all the same. */
+static err fetch(struct rows_pass *pass, size_t batch, str *out_segment, enum rows_end *out_end,
+                 struct error *error)
+{
+    bool verified = true;
+    if (pass->segments != NULL) {
+        *out_segment = pass->segments[batch];
+    } else {
+        TRY(roll_stream_batch(pass->roll, pass->plan, pass->stream, batch, out_segment, &verified,
+                              error));
+    }
+    *out_end = verified ? ROWS_DONE : ROWS_DAMAGED;
+    return OK;
+}
+
+static err take_lines(struct rows_pass *pass, size_t batch, str rest, enum rows_end *out_end,
                       struct error *error)
 {
-    str rest = pass->segments[batch];
     i64 index = 0;
     bool more = true;
     decoder_reads(pass->decoder, rest);
@@ -190,7 +204,11 @@ err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, str
 {
     arena_reset(pass->batch_scratch);
     pass->rejects = buf_create(pass->batch_scratch, KIB, REJECTS_BYTES_MAX);
-    *out_end = ROWS_DONE;
+    str segment = {0};
+    TRY(fetch(pass, batch, &segment, out_end, error));
+    if (*out_end != ROWS_DONE) {
+        return OK;
+    }
     if (pass->plan->batches[batch].bytes > ROWS_BATCH_BYTES_MAX) {
         return reject_whole(pass, batch, REJECT_BATCH_TOO_LARGE,
                             STR("the stored batch is over 64 MiB"), error);
@@ -199,7 +217,7 @@ err rows_batch(struct rows_pass *pass, size_t batch, enum rows_end *out_end, str
         return reject_whole(pass, batch, REJECT_BATCH_UNREADABLE,
                             STR("the stored batch is not one JSON value a line"), error);
     }
-    TRY(take_lines(pass, batch, out_end, error));
+    TRY(take_lines(pass, batch, segment, out_end, error));
     return *out_end == ROWS_DONE ? check_count(pass, batch, error) : OK;
 }
 

@@ -36,7 +36,8 @@ struct rows_line {
 struct rows_pass {
     struct roll *roll;
     const struct roll_plan *plan;
-    const str *segments;
+    const str *segments; /* one per batch; NULL: they come by the stream, one at a time */
+    struct roll_stream *stream;
     struct schema schema;
     struct partition_spec spec;
     struct decode_settings settings;
@@ -71,6 +72,7 @@ struct rows_pass {
 enum rows_end {
     ROWS_DONE,
     ROWS_RESTART, /* a batch turned out unreadable, or has too many partitions: again, knowing it */
+    ROWS_DAMAGED, /* a batch that came by the stream does not verify: nothing was judged */
     ROWS_SPLIT,   /* too many partitions for one roll: *out_fits batches would do */
 };
 

@@ -96,6 +96,19 @@ void roll_bytes_close(struct roll_bytes *bytes);
 MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
                                struct roll_bytes *out_bytes, enum roll_step *out_step,
                                struct error *error);
+/* The same, one batch after the other in memory for one object: what was given is good until the
+ * next one. The segments of an object follow each other, so that each is read once. */
+struct roll_stream {
+    struct arena *arena; /* NULL: not begun, or closed */
+    str key;             /* of the object in the arena; data NULL: none */
+    str body;
+};
+void roll_stream_close(struct roll_stream *stream);
+#define AUTO_ROLL_STREAM __attribute__((cleanup(roll_stream_close)))
+/* *out_verified false: the batch is lost or damaged, roll_read_batches makes a note of that. */
+MUST_USE err roll_stream_batch(struct roll *roll, const struct roll_plan *plan,
+                               struct roll_stream *stream, size_t batch, str *out_segment,
+                               bool *out_verified, struct error *error);
 /* Reads and verifies one batch. CORRUPT: it is lost or damaged, *out_reason says which. */
 MUST_USE err roll_read_batch(const struct roll_env *env, struct arena *arena,
                              const struct ledger_batch *batch, str *out_bytes, str *out_reason,
