@@ -16,7 +16,7 @@ from typing import Any
 
 from context import Bench
 from data import BUILD, generate, generated
-from machine import Load, durable_write_us
+from machine import Load, durable_write_us, wait_until_idle
 from ours import Ours, WrongRows
 from peers import Missing, Service, nginx, postgres, program, redis
 from report import Figure
@@ -84,6 +84,8 @@ class OursIntake:
         found = told["batches"] + told["duplicates"]
         if not told["answers"] <= found <= told["answers"] + told["unanswered"]:
             raise WrongRows(f"{told['answers']} answers, {found} batches counted")
+        # What the server still does with what it acknowledged is not done beside a peer.
+        wait_until_idle(self.ours.pid)
         return told
 
     def end(self) -> None:
