@@ -103,12 +103,21 @@ err roller_ask(struct roller *roller, str sink_id, instant *out_asked_at, i64 *o
 
 /* ---- delete ---- */
 
+static void await_entry(struct roller *roller, struct roller_entry *entry)
+{
+    pthread_mutex_lock(&roller->lock);
+    entry->awaited++;
+    pthread_mutex_unlock(&roller->lock);
+}
+
+/* Of one who awaits it. */
 static void hold_entry(struct roller *roller, struct roller_entry *entry)
 {
     pthread_mutex_lock(&roller->lock);
     while (entry->busy) {
         pthread_cond_wait(&roller->freed, &roller->lock);
     }
+    entry->awaited--;
     entry->busy = true;
     pthread_mutex_unlock(&roller->lock);
 }
@@ -150,7 +159,8 @@ static err find_entry(struct roller *roller, str sink_id, struct roller_entry **
 }
 
 /* Deleting first, so that a roll under way starts no further try; then the entry, so that no worker
- * touches the sink meanwhile. */
+ * touches the sink meanwhile. It is awaited before: a worker that found the sink in deletion would
+ * end the delete in our place, and nobody would know what was discarded. */
 err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_batches,
                        struct error *error)
 {
@@ -158,9 +168,12 @@ err roller_delete_sink(struct roller *roller, str sink_id, i64 *out_discarded_ba
     TRY(find_entry(roller, sink_id, &entry, error));
     assert(entry != NULL);
     struct roll_env env = roller_env(roller, entry->warehouse);
-    TRY(sink_delete_begin(&env, entry->id, error));
+    await_entry(roller, entry);
+    err deleted = sink_delete_begin(&env, entry->id, error);
     hold_entry(roller, entry);
-    err deleted = sink_delete(&env, entry->id, out_discarded_batches, error);
+    if (deleted == OK) {
+        deleted = sink_delete(&env, entry->id, out_discarded_batches, error);
+    }
     entry->wants_sweep = true;
     free_entry(roller, entry);
     return deleted;
@@ -174,6 +187,7 @@ err roller_reclaim_sink(struct roller *roller, str sink_id, struct error *error)
     struct roller_entry *entry = NULL;
     TRY(find_entry(roller, sink_id, &entry, error));
     assert(entry != NULL);
+    await_entry(roller, entry);
     hold_entry(roller, entry);
     struct roll_env env = roller_env(roller, entry->warehouse);
     err reclaimed = restore_reclaim(&env, arena, entry->id, error);
@@ -187,6 +201,7 @@ err roller_resolve_batch(struct roller *roller, struct arena *arena, str sink_id
     struct roller_entry *entry = NULL;
     TRY(find_entry(roller, sink_id, &entry, error));
     assert(entry != NULL);
+    await_entry(roller, entry);
     hold_entry(roller, entry);
     struct roll_env env = roller_env(roller, entry->warehouse);
     err resolved = orphan_resolve(&env, arena, entry->id, batch_id, keep_uid, out_row_id, error);

@@ -26,6 +26,7 @@ struct roller_entry {
     const struct warehouse *warehouse; /* NULL: not looked at yet */
     bool touched;                      /* something changed: look as soon as the floor allows */
     bool busy;                         /* with a worker, in its queue, or being deleted */
+    i32 awaited;                       /* by those who want it next: the tick leaves it to them */
     bool wants_sweep;                  /* it rolled since its rejects were swept */
     bool wants_answers;                /* waiters of it have to be looked at */
     i64 look_at;                       /* monotonic; ROLLER_NEVER: only when touched */
@@ -34,6 +35,12 @@ struct roller_entry {
     enum roller_job job;
     enum policy_trigger trigger;
 };
+
+/* Under the lock. */
+static inline bool roller_entry_free(const struct roller_entry *entry)
+{
+    return !entry->busy && entry->awaited == 0;
+}
 
 struct roller_waiter {
     bool used;

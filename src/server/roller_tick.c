@@ -72,7 +72,7 @@ static void apply(struct tick *tick, const struct ledger_sink *sink)
     i64 now = roller_now(roller);
     pthread_mutex_lock(&roller->lock);
     struct roller_entry *entry = entry_for(roller, sink);
-    if (entry != NULL && warehouse != NULL && !entry->busy) {
+    if (entry != NULL && warehouse != NULL && roller_entry_free(entry)) {
         entry->warehouse = warehouse;
         entry->touched = false;
         if (now >= entry->look_floor) {
@@ -165,7 +165,7 @@ static void hand_out_sweeps(struct roller *roller, i64 now)
     pthread_mutex_lock(&roller->lock);
     for (size_t i = 0; i < roller->entry_count; i++) {
         struct roller_entry *entry = roller->entries[i];
-        if (entry->busy || entry->warehouse == NULL) {
+        if (!roller_entry_free(entry) || entry->warehouse == NULL) {
             continue;
         }
         bool hourly = now - entry->swept_at >= HOUR_US;
@@ -192,7 +192,7 @@ static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t 
     pthread_mutex_lock(&roller->lock);
     for (size_t i = 0; i < roller->entry_count && !found; i++) {
         const struct roller_entry *entry = roller->entries[i];
-        if (entry->busy) {
+        if (!roller_entry_free(entry)) {
             continue;
         }
         i64 at = entry->touched ? entry->look_floor

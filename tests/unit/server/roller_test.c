@@ -29,6 +29,7 @@ struct fixture {
     struct roller *roller;
     str installation;
     instant ledger_now;
+    atomic_bool looked_enough;
     struct error error;
 };
 
@@ -302,6 +303,31 @@ static void a_sink_is_deleted_while_the_roller_runs(void **state)
     assert_int_equal(roller_delete_sink(f->roller, STR("snk_a"), &discarded, NULL), NOT_FOUND);
 }
 
+static void *look_all_the_time(void *argument)
+{
+    struct fixture *f = argument;
+    while (!atomic_load(&f->looked_enough)) {
+        roller_look(f->roller, STR("snk_a"));
+    }
+    return NULL;
+}
+
+/* No worker that finds the sink in deletion ends the delete in its place: it tells what it
+ * discarded. */
+static void who_deletes_a_sink_ends_it(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t looker;
+    i64 discarded = -1;
+    send_batch(f, "snk_a", "one", "{\"x\":1}");
+    assert_int_equal(pthread_create(&looker, NULL, look_all_the_time, f), 0);
+    err deleted = roller_delete_sink(f->roller, STR("snk_a"), &discarded, &f->error);
+    atomic_store(&f->looked_enough, true);
+    assert_int_equal(pthread_join(looker, NULL), 0);
+    must(f, deleted);
+    assert_int_equal(discarded, 1);
+}
+
 /* Stopping answers who still waits, and starts nothing. */
 static void a_stop_answers_those_who_wait(void **state)
 {
@@ -421,6 +447,7 @@ int main(void)
         TEST(a_sink_rolls_when_it_becomes_due),
         TEST(two_sinks_roll_side_by_side),
         TEST(a_sink_is_deleted_while_the_roller_runs),
+        TEST(who_deletes_a_sink_ends_it),
         TEST(a_stop_answers_those_who_wait),
         TEST(a_start_settles_what_was_left),
         TEST(deleted_sinks_leave_room_for_the_living),
