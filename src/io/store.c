@@ -49,7 +49,12 @@ static bool meta_value_valid(str value)
     return true;
 }
 
-MUST_USE static err meta_check(const struct store_meta *meta, struct error *error)
+size_t store_meta_bytes_max(const struct store *store)
+{
+    return store->meta_bytes_max > 0 ? store->meta_bytes_max : (size_t)STORE_META_BYTES_MAX;
+}
+
+MUST_USE static err meta_check(const struct store_meta *meta, size_t bytes_max, struct error *error)
 {
     if (meta == NULL) {
         return OK;
@@ -62,7 +67,7 @@ MUST_USE static err meta_check(const struct store_meta *meta, struct error *erro
                 meta_value_valid(meta->entries[i].value);
         bytes += meta->entries[i].name.size + meta->entries[i].value.size;
     }
-    if (!valid || bytes > STORE_META_BYTES_MAX) {
+    if (!valid || bytes > bytes_max) {
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
                          "the object's metadata is too large or not plain text");
     }
@@ -81,7 +86,7 @@ err store_put_pieces(const struct store *store, str key, const str *pieces, size
     if (!store_key_valid(key)) {
         return key_refused(key, error);
     }
-    TRY(meta_check(meta, error));
+    TRY(meta_check(meta, store_meta_bytes_max(store), error));
     return store->ops->put(store->self, key, pieces, piece_count, meta, error);
 }
 
@@ -96,7 +101,7 @@ err store_group_put(const struct store *store, struct store_group *group, str ke
     if (!store_key_valid(key)) {
         return key_refused(key, error);
     }
-    TRY(meta_check(meta, error));
+    TRY(meta_check(meta, store_meta_bytes_max(store), error));
     group->ops = store->ops->group;
     return store->ops->group_put(store->self, group, key, pieces, piece_count, meta, error);
 }

@@ -19,7 +19,8 @@
 enum {
     STORE_KEY_MAX = 1024,
     STORE_META_MAX = 8,
-    STORE_META_BYTES_MAX = 2048,
+    STORE_META_BYTES_MAX = 2048,           /* of an object, names and values */
+    STORE_META_LIST_BYTES_MAX = 256 * KIB, /* the same, in a directory */
     STORE_GROUP_MAX = 64
 };
 
@@ -93,6 +94,7 @@ struct store {
     const struct store_ops *ops;
     void *self;
     i32 puts_in_flight_max; /* per sink: 1 locally, 4 on S3 */
+    size_t meta_bytes_max;  /* of an object, names and values; 0: STORE_META_BYTES_MAX */
     bool late;              /* what failed or was not answered may still land, at any time (S3) */
 };
 
@@ -123,6 +125,7 @@ MUST_USE err store_list(const struct store *store, struct arena *arena, str pref
 /* Makes every put durable that was answered before the call. In a directory this writes out the
  * whole file system that holds it, once. */
 MUST_USE err store_sync(const struct store *store, struct error *error);
+size_t store_meta_bytes_max(const struct store *store);
 /* The value of a metadata entry; data NULL when there is none. */
 str store_meta_value(const struct store_meta *meta, str name);
 bool store_key_valid(str key);
@@ -131,8 +134,9 @@ bool store_key_valid(str key);
  * (openat2 RESOLVE_BENEATH | NO_SYMLINKS). Temp files live beside it in `.<directory>.tmp`, or
  * inside in
  * `.tmp` where that is another file system; those of a dead process are removed at open. Metadata
- * is kept as extended attributes, or in a sidecar `.<name>.meta` where the file system has none;
- * sidecars and names beginning with `.` are not listed. The store lives in the arena. */
+ * is kept as extended attributes, or in a sidecar `.<name>.meta` where it is larger than
+ * STORE_META_BYTES_MAX or the file system has none; sidecars and names beginning with `.` are not
+ * listed. The store lives in the arena. */
 MUST_USE err store_open_dir(struct arena *arena, str directory, struct store *out_store,
                             struct error *error);
 /* Objects in memory, for tests and the simulator; thread-safe; bounded by bytes_max. */

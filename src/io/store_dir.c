@@ -463,6 +463,9 @@ err store_open_dir(struct arena *arena, str directory, struct store *out_store, 
         dir_close(dir);
         return result;
     }
-    *out_store = (struct store){.ops = &dir_ops, .self = dir, .puts_in_flight_max = 1};
+    *out_store = (struct store){.ops = &dir_ops,
+                                .self = dir,
+                                .puts_in_flight_max = 1,
+                                .meta_bytes_max = STORE_META_LIST_BYTES_MAX};
     return OK;
 }

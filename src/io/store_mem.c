@@ -43,6 +43,7 @@ MUST_USE static err meta_copy(struct arena *arena, const struct store_meta *meta
                               struct store_meta *out_copy, struct error *error)
 {
     struct store_meta copy = *meta;
+    copy.durability = STORE_DURABLE; /* of a put alone */
     copy.replaces = (str){NULL, 0};
     copy.content_type = str_copy(arena, meta->content_type);
     bool fits = copy.content_type.data != NULL;

@@ -7,6 +7,7 @@
 #include "io/store_dir.h"
 
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/seam.h"
 
 #include <errno.h>
@@ -184,9 +185,21 @@ MUST_USE static err parent_open(struct store_dir *dir, struct held *held, str pa
 
 /* ---- metadata ---- */
 
-/* False where the file system has no room or no attributes. */
+static size_t meta_bytes(const struct store_meta *meta)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < meta->count; i++) {
+        bytes += meta->entries[i].name.size + meta->entries[i].value.size;
+    }
+    return bytes;
+}
+
+/* False where it is too much, or the file system has no room or no attributes. */
 static bool attributes_write(int fd, const struct store_meta *meta)
 {
+    if (meta_bytes(meta) > STORE_META_BYTES_MAX) {
+        return false;
+    }
     for (size_t i = 0; i < meta->count; i++) {
         char name[STORE_DIR_NAME_ROOM];
         const struct store_meta_entry *entry = &meta->entries[i];
@@ -201,16 +214,17 @@ static bool attributes_write(int fd, const struct store_meta *meta)
 }
 
 /* Lines of `name=value`, the content type under the empty name. */
-static size_t sidecar_print(const struct store_meta *meta, char out[STORE_DIR_SIDECAR_MAX])
+static void sidecar_print(buf *out, const struct store_meta *meta)
 {
-    int size = snprintf(out, STORE_DIR_SIDECAR_MAX, "=%.*s\n", STR_ARG(meta->content_type));
-    for (size_t i = 0; i < meta->count && size >= 0 && size < STORE_DIR_SIDECAR_MAX; i++) {
-        int more = snprintf(out + size, (size_t)(STORE_DIR_SIDECAR_MAX - size), "%.*s=%.*s\n",
-                            STR_ARG(meta->entries[i].name), STR_ARG(meta->entries[i].value));
-        size = more < 0 ? -1 : size + more;
+    buf_append_byte(out, '=');
+    buf_append(out, meta->content_type);
+    buf_append_byte(out, '\n');
+    for (size_t i = 0; i < meta->count; i++) {
+        buf_append(out, meta->entries[i].name);
+        buf_append_byte(out, '=');
+        buf_append(out, meta->entries[i].value);
+        buf_append_byte(out, '\n');
     }
-    assert(size > 0 && size < STORE_DIR_SIDECAR_MAX);
-    return (size_t)size;
 }
 
 /* ---- put ---- */
@@ -249,8 +263,13 @@ MUST_USE static err put_write(struct put *put, const str *pieces, size_t piece_c
     if (kept) {
         return OK;
     }
-    char text[STORE_DIR_SIDECAR_MAX];
-    str bytes = {text, sidecar_print(meta, text)};
+    AUTO_ARENA struct arena *arena = arena_create((size_t)4 * STORE_DIR_SIDECAR_MAX);
+    buf text = buf_create(arena, meta_bytes(meta) + KIB, STORE_DIR_SIDECAR_MAX);
+    sidecar_print(&text, meta);
+    if (!buf_ok(&text)) {
+        return error_memory(error);
+    }
+    str bytes = buf_str(&text);
     store_dir_temporary(put->temporary_sidecar);
     return temporary_write(put, put->temporary_sidecar, &bytes, 1, NULL, &put->sidecar, &kept,
                            error);

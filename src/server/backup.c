@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "server/roller.h"
+#include "sink/intake_log.h"
 #include "sink/ledger_recover.h"
 #include "table/catalog_local.h"
 
@@ -131,7 +132,11 @@ MUST_USE static err copy_all(struct backup *backup, str ledger, struct error *er
     TRY(copy_part(backup, "keys", "", "", error));
     TRY(copy_single(backup, "dev.json", error));
     TRY(copy_part(backup, "warehouse", HINT, "", error));
-    return copy_part(backup, "warehouse", "", HINT, error);
+    TRY(copy_part(backup, "warehouse", "", HINT, error));
+    /* A link shares the original's bytes, of which the log may be the only durable copy: now the
+     * store is. The log itself is no part of a backup; what it holds is in ledger and store. */
+    struct intake_log *log = backup->service->log;
+    return log == NULL ? OK : intake_log_checkpoint(log, error);
 }
 
 /* ---- the copy is looked at ---- */

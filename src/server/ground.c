@@ -1,11 +1,15 @@
 #include "server/ground.h"
 
 #include "base/base64.h"
+#include "base/log.h"
 #include "io/crypto.h"
 #include "io/file.h"
+#include "sink/intake_log.h"
 #include "sink/ledger.h"
 
-enum { SECRET_BYTES = 32 };
+enum { SECRET_BYTES = 32, LOG_SEGMENTS = 8 };
+/* How long a group waits for room in a full log before it is refused. */
+#define LOG_FULL_WAIT_US ((i64)5 * TIME_SECOND_US)
 
 /* ---- the bootstrap secret ---- */
 
@@ -79,6 +83,86 @@ MUST_USE static err directory_open(struct arena *arena, const struct ground_opti
     return opened;
 }
 
+/* ---- the intake log ---- */
+
+/* Warehouses whose files are here, though the ledger does not know them: an older copy of it, to
+ * which they are given back by hand. What the log holds of them goes into their files meanwhile. */
+enum { STRAYS_MAX = 64 };
+struct strays {
+    struct arena *arena;
+    const struct service *service;
+    struct warehouse items[STRAYS_MAX];
+    size_t count;
+};
+
+/* Stays open until the process ends. */
+static const struct warehouse *stray_open(struct strays *strays, str name)
+{
+    str files = str_format(strays->arena, "%.*s/warehouse/%.*s/files",
+                           STR_ARG(strays->service->data_directory), STR_ARG(name));
+    struct warehouse *warehouse = &strays->items[strays->count % STRAYS_MAX];
+    struct error error = {0};
+    if (strays->count == STRAYS_MAX || !store_key_valid(name) || files.data == NULL ||
+        !file_exists(files)) {
+        return NULL;
+    }
+    *warehouse = (struct warehouse){.name = str_copy(strays->arena, name)};
+    err opened = warehouse->name.data == NULL
+                     ? error_memory(&error)
+                     : store_open_dir(strays->arena, files, &warehouse->files, &error);
+    if (opened != OK) {
+        log_error("warehouse_of_the_log_not_opened", opened, &error, name);
+        return NULL;
+    }
+    strays->count++;
+    return warehouse;
+}
+
+static const struct warehouse *find_warehouse(void *context, str name)
+{
+    struct strays *strays = context;
+    const struct warehouse *known = warehouse_get(strays->service->warehouses, name);
+    for (size_t i = 0; known == NULL && i < strays->count; i++) {
+        known = str_equal(strays->items[i].name, name) ? &strays->items[i] : NULL;
+    }
+    return known != NULL ? known : stray_open(strays, name);
+}
+
+MUST_USE static err log_open(struct arena *arena, const struct ground_options *options,
+                             struct service *service, struct error *error)
+{
+    str directory = str_format(arena, "%.*s/intake-log", STR_ARG(service->data_directory));
+    if (directory.data == NULL) {
+        return error_memory(error);
+    }
+    if (options->log_bytes == 0 && !file_exists(directory)) {
+        return OK;
+    }
+    i64 least = (i64)LOG_SEGMENTS * JOURNAL_SEGMENT_BYTES_MIN;
+    i64 bytes = num_max_i64(options->log_bytes, least) / LOG_SEGMENTS;
+    const struct journal_options journal = {
+        .directory = directory,
+        .segment_bytes = (u64)(bytes / (4 * KIB) * (4 * KIB)),
+        .segments = LOG_SEGMENTS,
+        .identity = service->installation_id,
+        .seam = service->seam,
+    };
+    struct strays *strays = arena_alloc(arena, sizeof(*strays));
+    if (strays == NULL) {
+        return error_memory(error);
+    }
+    strays->arena = arena;
+    strays->service = service;
+    const struct intake_log_options log = {.db = &service->db,
+                                           .journal = &service->journal,
+                                           .seam = service->seam,
+                                           .find = find_warehouse,
+                                           .find_context = strays,
+                                           .full_wait_us = LOG_FULL_WAIT_US};
+    TRY(journal_open_dir(arena, &journal, &service->journal, error));
+    return intake_log_open(arena, &log, &service->log, error);
+}
+
 err ground_open(struct arena *arena, const struct ground_options *options, struct service *service,
                 struct error *error)
 {
@@ -89,12 +173,19 @@ err ground_open(struct arena *arena, const struct ground_options *options, struc
     TRY(ledger_open(&service->db, service->seam, error));
     TRY(ledger_installation(&service->db, arena, &service->installation_id, error));
     TRY(bootstrap_check(arena, service, error));
-    return warehouses_open(arena, &service->db, service->seam, &warehouses, &service->warehouses,
-                           error);
+    TRY(warehouses_open(arena, &service->db, service->seam, &warehouses, &service->warehouses,
+                        error));
+    return log_open(arena, options, service, error);
 }
 
 void ground_close(struct service *service)
 {
+    if (service->log != NULL) {
+        intake_log_stop(service->log);
+        intake_log_close(service->log);
+        service->log = NULL;
+    }
+    journal_close(&service->journal);
     if (service->warehouses != NULL) {
         warehouses_close(service->warehouses);
         service->warehouses = NULL;

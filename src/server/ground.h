@@ -12,11 +12,12 @@ enum ground_make { GROUND_EXISTING, GROUND_MAKE };
 struct ground_options {
     str data;
     enum ground_make make;
+    i64 log_bytes; /* of the intake log; 0: none, but one that is there is still replayed */
     const str *allowed_locations;
     size_t allowed_count;
 };
 
-/* Fills data_directory, db, installation_id and warehouses of the service. BUSY when another
+/* Fills data_directory, db, installation_id, warehouses and log of the service. BUSY when another
  * process has the directory; NOT_FOUND, with what to do, when there is nothing and nothing is to be
  * made. */
 MUST_USE err ground_open(struct arena *arena, const struct ground_options *options,

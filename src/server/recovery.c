@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "server/ground.h"
 #include "server/process.h"
+#include "sink/intake_log.h"
 #include "sink/ledger_recover.h"
 #include "sink/orphan.h"
 #include "table/catalog_restore.h"
@@ -65,6 +66,14 @@ MUST_USE static err restore_sinks(const struct recovery *recovery, struct arena 
     return OK;
 }
 
+/* After the flags: into sinks of an older ledger nothing is accepted, but their files are kept for
+ * what follows. */
+MUST_USE static err replay_log(const struct service *service, struct error *error)
+{
+    struct intake_log_replayed replayed = {0};
+    return service->log == NULL ? OK : intake_log_replay(service->log, &replayed, error);
+}
+
 err recovery_run(struct recovery *recovery, const struct service *service, struct arena *arena,
                  enum recovery_why why, struct restore_report *out_report, bool *out_copy,
                  struct error *error)
@@ -85,6 +94,7 @@ err recovery_run(struct recovery *recovery, const struct service *service, struc
         /* The flags come first: whatever happens now, no sink is served that was not recovered. */
         TRY(ledger_begin_recover(&service->db, STR(""), error));
     }
+    TRY(replay_log(service, error));
     TRY(restore_sinks(recovery, arena, all ? RESTORE_ALL : RESTORE_FLAGGED, out_report, error));
     if (*out_copy) {
         TRY(ledger_unmark_copy(&service->db, error));
@@ -144,6 +154,7 @@ MUST_USE static err run_command(struct arena *arena, const struct config_source 
     TRY(config_load(arena, source, &config, error));
     struct ground_options ground = {.data = config_text(config, CONFIG_SERVER_DATA),
                                     .make = GROUND_EXISTING,
+                                    .log_bytes = config_number(config, CONFIG_INTAKE_LOG_BYTES),
                                     .allowed_locations = config->locations,
                                     .allowed_count = config->location_count};
     service->seam = seam_system();

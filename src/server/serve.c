@@ -11,6 +11,7 @@
 #include "server/recovery.h"
 #include "server/roller.h"
 #include "sink/intake.h"
+#include "sink/intake_log.h"
 
 #include <pthread.h>
 
@@ -125,6 +126,11 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.watch_context = server;
     options.lease_lost = on_lease_lost;
     options.lease_lost_context = server;
+    bool logs = config_number(config, CONFIG_INTAKE_LOG_BYTES) > 0;
+    options.log = logs ? server->service.log : NULL;
+    if (options.log != NULL) {
+        intake_log_start(options.log);
+    }
     TRY(intake_open(server->arena, &options, &server->service.intake, error));
     server->intake_open = true; /* before any other thread of ours asks */
     return OK;
@@ -243,6 +249,7 @@ MUST_USE static err start_ground(struct server *server, struct error *error)
     struct ground_options options = {
         .data = config_text(server->config, CONFIG_SERVER_DATA),
         .make = server->mode == MODE_DEV ? GROUND_MAKE : GROUND_EXISTING,
+        .log_bytes = config_number(server->config, CONFIG_INTAKE_LOG_BYTES),
         .allowed_locations = server->config->locations,
         .allowed_count = server->config->location_count,
     };
@@ -416,6 +423,7 @@ static void dev_defaults(struct config *config)
     config_default(config, CONFIG_SERVER_LINGER_SECONDS, STR("0"), 0);
     config_default(config, CONFIG_SERVER_DISK_FREE_PERCENT, STR("0"), 0);
     config_default(config, CONFIG_SERVER_DISK_FREE_BYTES, STR("64MiB"), (i64)64 * MIB);
+    config_default(config, CONFIG_INTAKE_LOG_BYTES, STR("16MiB"), (i64)16 * MIB);
 }
 
 static int serve(const struct config_source *source, enum mode mode)

@@ -9,11 +9,13 @@
 
 #include "account/access.h"
 #include "io/http_server.h"
+#include "io/journal.h"
 #include "sink/warehouse.h"
 
 #include <stdatomic.h>
 
 struct intake;
+struct intake_log;
 struct roller;
 struct config;
 
@@ -22,7 +24,9 @@ struct service {
     struct db db;
     struct warehouses *warehouses;
     struct intake *intake; /* sink/intake.h */
-    struct roller *roller; /* server/roller.h */
+    struct journal journal;
+    struct intake_log *log; /* over the journal; NULL: none, and nothing of an earlier one */
+    struct roller *roller;  /* server/roller.h */
     const struct config *config;
     str installation_id;
     str node_id;

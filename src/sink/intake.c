@@ -260,6 +260,7 @@ err intake_open(struct arena *arena, const struct intake_options *options,
         .waits = intake->waits,
         .quota = intake->quota,
         .lease = intake->lease,
+        .log = options->log,
         .index = intake->index,
         .queue = queue_create((size_t)options->queue_max),
     };

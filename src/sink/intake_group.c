@@ -9,6 +9,9 @@
 #include "sink/intake_lease.h"
 #include "sink/intake_line.h"
 
+/* How often a transaction of a logged group is asked for whose answer is lost. */
+enum { LOGGED_TRIES_MAX = 8 };
+
 /* ---- known ids ---- */
 
 static bool same_body(const struct intake_send *send, const u8 body_hash[16])
@@ -84,18 +87,16 @@ void intake_group_look_again(struct intake_group *group)
 
 /* ---- durable objects ---- */
 
-/* The send's entry in the object's metadata: id, offset, bytes, rows, refused, both hashes. */
-static void entry_print(buf *out, const struct intake_send *send, i64 offset)
+/* A batch's entry in the object's metadata: id, offset, bytes, rows, refused, both hashes. */
+static void entry_print(buf *out, const struct ledger_accept *item)
 {
-    struct sha256 stored = intake_body_stored_hash(&send->body);
-    struct sha256 body = intake_body_hash(&send->body);
     buf_append(out, out->size > 0 ? STR(";") : STR(""));
-    buf_append_format(out, "%.*s,%lld,%zu,%lld,%zu,", STR_ARG(send->batch_id), (long long)offset,
-                      intake_body_stored(&send->body).size, (long long)send->body.accepted,
-                      send->body.refused_count);
-    base64_encode_url(out, (str){(const char *)stored.bytes, sizeof(stored.bytes)});
+    buf_append_format(out, "%.*s,%lld,%lld,%lld,%lld,", STR_ARG(item->batch_id),
+                      (long long)item->offset, (long long)item->bytes, (long long)item->rows,
+                      (long long)item->refused);
+    base64_encode_url(out, (str){(const char *)item->sha256.bytes, sizeof(item->sha256.bytes)});
     buf_append_byte(out, ',');
-    base64_encode_url(out, (str){(const char *)body.bytes, 16});
+    base64_encode_url(out, (str){(const char *)item->body_hash, sizeof(item->body_hash)});
 }
 
 MUST_USE static err group_key_trouble(struct error *error)
@@ -103,32 +104,56 @@ MUST_USE static err group_key_trouble(struct error *error)
     return error_set(error, LIMIT, ERROR_OVERLOADED, "the group is too large");
 }
 
-MUST_USE static err put_rejects(struct intake_group *group, struct intake_send *send,
-                                struct error *error)
+/* The rejects file of each send that has one; the others' are empty. */
+MUST_USE static err print_rejects(struct intake_group *group, size_t index, struct error *error)
 {
+    const struct intake_send *send = group->sends[index];
     size_t room = 0;
     for (size_t i = 0; i < send->body.refused_count; i++) {
         room += send->body.refused[i].bytes.size / 3 * 4 + KIB;
     }
-    AUTO_ARENA struct arena *arena = arena_create(room + MIB);
-    buf lines = buf_create(arena, room, room);
+    buf lines = buf_create(group->arena, room, room);
     struct reject_batch batch = {.batch_id = send->batch_id,
                                  .received_at = send->received_at,
                                  .schema_id = -1,
                                  .mapping_version = -1};
-    intake_body_print_rejects(&send->body, &batch, &lines);
-    str key = batch_intake_rejects_key(arena, group->sink->id, send->batch_id, &group->uid);
-    if (!buf_ok(&lines) || key.data == NULL) {
+    if (room > 0) {
+        intake_body_print_rejects(&send->body, &batch, &lines);
+    }
+    group->rejects[index] = room > 0 ? buf_str(&lines) : STR("");
+    return buf_ok(&lines) ? OK : group_key_trouble(error);
+}
+
+err intake_rejects_meta(struct arena *arena, str rejects, struct store_meta *out_meta,
+                        struct error *error)
+{
+    *out_meta = (struct store_meta){.content_type = STR("application/x-ndjson"), .count = 1};
+    out_meta->entries[0] = (struct store_meta_entry){STR("sha256"), reject_hash(arena, rejects)};
+    return out_meta->entries[0].value.data != NULL ? OK : error_memory(error);
+}
+
+static enum store_durability group_durability(const struct intake_group *group)
+{
+    return group->logged.open ? STORE_LATER : STORE_DURABLE;
+}
+
+MUST_USE static err put_rejects(struct intake_group *group, size_t index, struct error *error)
+{
+    struct store_meta meta = {0};
+    str key = batch_intake_rejects_key(group->arena, group->sink->id, group->sends[index]->batch_id,
+                                       &group->uid);
+    TRY(intake_rejects_meta(group->arena, group->rejects[index], &meta, error));
+    if (key.data == NULL) {
         return group_key_trouble(error);
     }
-    struct store_meta meta = {.content_type = STR("application/x-ndjson"), .count = 1};
-    meta.entries[0] = (struct store_meta_entry){STR("sha256"), reject_hash(arena, buf_str(&lines))};
-    return store_put(&group->warehouse->files, key, buf_str(&lines), &meta, error);
+    meta.durability = group_durability(group);
+    return store_put(&group->warehouse->files, key, group->rejects[index], &meta, error);
 }
 
 /* The pieces of the object, a line end between two batches, and the offsets in it. */
-static size_t object_pieces(const struct intake_group *group, str pieces[2 * INTAKE_GROUP_MAX])
+static void object_pieces(struct intake_group *group)
 {
+    str *pieces = group->pieces;
     size_t count = 0;
     i64 offset = 0;
     for (size_t i = 0; i < group->count; i++) {
@@ -144,31 +169,32 @@ static size_t object_pieces(const struct intake_group *group, str pieces[2 * INT
         pieces[count++] = intake_body_stored(&send->body);
         offset += (i64)intake_body_stored(&send->body).size;
     }
-    return count;
+    group->piece_count = count;
+    group->body_size = (size_t)offset;
 }
 
-MUST_USE static err object_meta(const struct intake_group *group, struct store_meta *out_meta,
-                                struct error *error)
+err intake_object_meta(struct arena *arena, str sink_id, const struct ledger_accept *items,
+                       size_t count, struct store_meta *out_meta, struct error *error)
 {
-    buf batches = buf_create(group->arena, 2 * KIB, 2 * KIB);
+    buf batches = buf_create(arena, 2 * KIB, STORE_META_LIST_BYTES_MAX);
     instant received_at = 0;
     i64 rows = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct intake_send *send = group->sends[i];
-        if (intake_send_has_rows(send)) {
-            entry_print(&batches, send, group->items[i].offset);
-            received_at = received_at == 0 ? send->received_at : received_at;
-            rows += send->body.accepted;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_accept *item = &items[i];
+        if (item->rows > 0) {
+            entry_print(&batches, item);
+            received_at = received_at == 0 ? item->received_at : received_at;
+            rows += item->rows;
         }
     }
-    str received = time_format_in(group->arena, received_at);
-    str row_text = str_format(group->arena, "%lld", (long long)rows);
+    str received = time_format_in(arena, received_at);
+    str row_text = str_format(arena, "%lld", (long long)rows);
     if (!buf_ok(&batches) || received.data == NULL || row_text.data == NULL) {
         return group_key_trouble(error);
     }
     *out_meta = (struct store_meta){
         .content_type = STR("application/x-ndjson"),
-        .entries = {{STR("sink"), group->sink->id},
+        .entries = {{STR("sink"), sink_id},
                     {STR("received"), received},
                     {STR("rows"), row_text},
                     {STR("batches"), buf_str(&batches)}},
@@ -177,25 +203,30 @@ MUST_USE static err object_meta(const struct intake_group *group, struct store_m
     return OK;
 }
 
+/* Named after its first batch with rows; empty when none has any. */
+MUST_USE static err name_object(struct intake_group *group, struct error *error)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        if (intake_send_has_rows(group->sends[i])) {
+            group->object_key = batch_object_key(group->arena, group->sink->id,
+                                                 group->sends[i]->batch_id, &group->uid);
+            return group->object_key.data != NULL ? OK : group_key_trouble(error);
+        }
+    }
+    return OK;
+}
+
 MUST_USE static err put_object(struct intake_group *group, struct error *error)
 {
-    str pieces[2 * INTAKE_GROUP_MAX];
-    size_t count = object_pieces(group, pieces);
-    if (count == 0) {
+    struct store_meta meta = {0};
+    if (group->piece_count == 0) {
         return OK;
     }
-    size_t first = 0;
-    while (!intake_send_has_rows(group->sends[first])) {
-        first++;
-    }
-    struct store_meta meta = {0};
-    TRY(object_meta(group, &meta, error));
-    group->object_key = batch_object_key(group->arena, group->sink->id,
-                                         group->sends[first]->batch_id, &group->uid);
-    if (group->object_key.data == NULL) {
-        return group_key_trouble(error);
-    }
-    TRY(store_put_pieces(&group->warehouse->files, group->object_key, pieces, count, &meta, error));
+    TRY(intake_object_meta(group->arena, group->sink->id, group->items, group->count, &meta,
+                           error));
+    meta.durability = group_durability(group);
+    TRY(store_put_pieces(&group->warehouse->files, group->object_key, group->pieces,
+                         group->piece_count, &meta, error));
     metric_add(METRIC_INTAKE_OBJECTS, 1);
     return OK;
 }
@@ -203,8 +234,8 @@ MUST_USE static err put_object(struct intake_group *group, struct error *error)
 MUST_USE static err group_put(struct intake_group *group, struct error *error)
 {
     for (size_t i = 0; i < group->count; i++) {
-        if (group->sends[i]->body.refused_count > 0) {
-            TRY(put_rejects(group, group->sends[i], error));
+        if (group->rejects[i].size > 0) {
+            TRY(put_rejects(group, i, error));
         }
     }
     TRY(put_object(group, error));
@@ -212,12 +243,86 @@ MUST_USE static err group_put(struct intake_group *group, struct error *error)
     return OK;
 }
 
+/* ---- the log ---- */
+
+static struct intake_log_record log_record(const struct intake_group *group,
+                                           enum intake_log_kind kind)
+{
+    return (struct intake_log_record){
+        .kind = kind,
+        .sink_id = group->sink->id,
+        .uid = group->uid,
+        .count = group->count,
+        .warehouse = group->warehouse->name,
+        .object_key = group->object_key,
+        .items = group->items,
+        .rejects = group->rejects,
+        .body = {NULL, group->body_size},
+    };
+}
+
+/* Its writing begins; what is too large for the log is durable by itself, as without a log. */
+MUST_USE static err log_begin(struct intake_group *group, struct error *error)
+{
+    struct intake_log *log = group->groups->log;
+    struct intake_log_record record = log_record(group, INTAKE_LOG_ACCEPT);
+    str *pieces = arena_array(group->arena, group->piece_count + group->count, sizeof(*pieces));
+    if (!intake_log_takes(log, group->warehouse)) {
+        return OK;
+    }
+    if (pieces == NULL) {
+        return group_key_trouble(error);
+    }
+    memcpy(pieces, group->pieces, group->piece_count * sizeof(*pieces));
+    memcpy(pieces + group->piece_count, group->rejects, group->count * sizeof(*pieces));
+    err begun = intake_log_begin(log, group->arena, group->warehouse, &record, pieces,
+                                 group->piece_count + group->count, &group->logged, error);
+    if (begun == LIMIT) {
+        error_clear(error);
+        return OK;
+    }
+    return begun;
+}
+
+/* What has no row, and never will, is taken back before anybody hears of it (L3 of intake_log.c).
+ * `recorded`: the ledger has judged them. */
+MUST_USE static err log_void(struct intake_group *group, bool recorded, struct error *error)
+{
+    struct intake_log_record record = log_record(group, INTAKE_LOG_VOID);
+    bool any = false;
+    record.voided = arena_array(group->arena, group->count, sizeof(*record.voided));
+    if (record.voided == NULL) {
+        return error_memory(error);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        record.voided[i] = !recorded || group->items[i].outcome != ACCEPT_NEW;
+        any = any || record.voided[i];
+    }
+    return any ? intake_log_void(group->groups->log, group->arena, &record, error) : OK;
+}
+
+void intake_group_settle(struct intake_group *group, bool recorded)
+{
+    if (!group->logged.open) {
+        return;
+    }
+    struct error error = {0};
+    err settled = group->unsure ? UNKNOWN : log_void(group, recorded, &error);
+    if (settled != OK) {
+        log_error("intake_log_not_settled", settled, &error, group->sink->id);
+        intake_log_doubt(group->groups->log, &group->logged);
+    }
+    intake_log_end(group->groups->log, &group->logged);
+}
+
 /* ---- the ledger's transaction ---- */
 
 MUST_USE static err group_items(struct intake_group *group, struct error *error)
 {
     group->items = arena_array(group->arena, group->count, sizeof(*group->items));
-    if (group->items == NULL) {
+    group->rejects = arena_array(group->arena, group->count, sizeof(*group->rejects));
+    group->pieces = arena_array(group->arena, 2 * group->count, sizeof(*group->pieces));
+    if (group->items == NULL || group->rejects == NULL || group->pieces == NULL) {
         return group_key_trouble(error);
     }
     for (size_t i = 0; i < group->count; i++) {
@@ -237,12 +342,15 @@ MUST_USE static err group_items(struct intake_group *group, struct error *error)
             .sha256 = intake_body_stored_hash(&send->body),
             .received_at = send->received_at,
             .began_at = send->began_at,
+            .began_running_us = send->began_running_us,
             .answer = send->answer,
             .refused_reasons = intake_body_refused_reasons(&send->body),
         };
         memcpy(item->body_hash, body.bytes, sizeof(item->body_hash));
+        TRY(print_rejects(group, i, error));
     }
-    return OK;
+    object_pieces(group);
+    return name_object(group, error);
 }
 
 /* The transaction's answer was lost: the row tells (A4). What it may still do for others is not
@@ -268,32 +376,70 @@ static void item_look_up(struct intake_group *group, struct ledger_accept *item)
     }
 }
 
-/* One transaction for each node id in the group: sends of before a lost lease have the old one. */
+/* The sends from `begin` on that have one node id: those of before a lost lease have the old one.
+ */
+static size_t same_node(const struct intake_group *group, size_t begin)
+{
+    size_t end = begin + 1;
+    while (end < group->count &&
+           memcmp(group->sends[end]->node_id, group->sends[begin]->node_id, ID_SHORT_SIZE) == 0) {
+        end++;
+    }
+    return end;
+}
+
+/* An answer that was lost is asked for again: the same transaction finds its own rows. Without a
+ * log the rows are durable, and one look at them is enough. */
+MUST_USE static err record_part(struct intake_group *group, size_t begin, size_t end,
+                                struct error *error)
+{
+    const struct intake_options *options = group->groups->options;
+    bool logged = group->logged.open;
+    err result = UNKNOWN;
+    for (i32 i = 0; result == UNKNOWN && i < (logged ? LOGGED_TRIES_MAX : 1); i++) {
+        error_clear(error);
+        result = ledger_accept(options->db, group->arena,
+                               (str){group->sends[begin]->node_id, ID_SHORT_SIZE}, group->sink->id,
+                               options->backlog, logged ? LEDGER_LATER : LEDGER_DURABLE,
+                               group->items + begin, end - begin, error);
+    }
+    if (result == UNKNOWN) {
+        group->unsure = true;
+        for (size_t i = begin; i < end; i++) {
+            item_look_up(group, &group->items[i]);
+        }
+        return OK;
+    }
+    return result;
+}
+
+static void refuse_rest(struct intake_group *group, size_t begin, const struct error *error)
+{
+    bool told = error->code != ERROR_NONE && error_code_http_status(error->code) == 503;
+    for (size_t i = begin; i < group->count; i++) {
+        group->items[i].outcome = ACCEPT_REFUSED;
+        group->items[i].refusal = told ? error->code : ERROR_LEDGER_DOWN;
+    }
+}
+
+/* What an earlier part has accepted stays accepted when a later one fails. */
 err intake_group_record(struct intake_group *group, struct error *error)
 {
+    for (size_t i = 0; i < group->count; i++) {
+        group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
+                                                                           : STR("");
+    }
     size_t begin = 0;
     while (begin < group->count) {
-        const char *node_id = group->sends[begin]->node_id;
-        size_t end = begin + 1;
-        while (end < group->count &&
-               memcmp(group->sends[end]->node_id, node_id, ID_SHORT_SIZE) == 0) {
-            end++;
-        }
-        for (size_t i = begin; i < end; i++) {
-            group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
-                                                                               : STR("");
-        }
-        err result = ledger_accept(group->groups->options->db, group->arena,
-                                   (str){node_id, ID_SHORT_SIZE}, group->sink->id,
-                                   group->groups->options->backlog, group->items + begin,
-                                   end - begin, error);
-        if (result == UNKNOWN) {
-            group->unsure = true;
-            for (size_t i = begin; i < end; i++) {
-                item_look_up(group, &group->items[i]);
-            }
-        } else if (result != OK) {
+        size_t end = same_node(group, begin);
+        err result = record_part(group, begin, end, error);
+        if (result != OK && begin == 0) {
             return result;
+        }
+        if (result != OK) {
+            log_error("intake_group_failed", result, error, group->sink->id);
+            refuse_rest(group, begin, error);
+            break;
         }
         begin = end;
     }
@@ -309,9 +455,12 @@ err intake_group_store(struct intake_group *group, struct error *error)
     group->uid = id_uid_make(group->groups->options->seam);
     TRY(group_items(group, error));
     if (PLANTED(3) && group->count == 1) {
-        group->object_key = batch_object_key(group->arena, group->sink->id,
-                                             group->sends[0]->batch_id, &group->uid);
         TRY(intake_group_record(group, error));
+    }
+    TRY(log_begin(group, error));
+    if (group->logged.open) {
+        TRY(intake_log_wait(group->groups->log, &group->logged, error));
+        CRASH_POINT(intake_after_log);
     }
     return group_put(group, error);
 }

@@ -7,13 +7,15 @@
 #ifndef LHBOX_SINK_INTAKE_GROUP_H
 #define LHBOX_SINK_INTAKE_GROUP_H
 
+#include "sink/intake_log.h"
 #include "sink/intake_send.h"
 #include "sink/intake_wait.h"
 
 enum {
-    INTAKE_META_BYTES_MAX = 1900,      /* of one object, names and values */
-    INTAKE_GROUP_BYTES_MAX = 16 * MIB, /* of its body, unless it is one batch */
-    INTAKE_GROUP_MAX = 64,             /* sends; the metadata bounds those with rows before */
+    INTAKE_META_BYTES_MAX = 1900,        /* of one object, names and values; but see meta_max */
+    INTAKE_GROUP_BYTES_MAX = 16 * MIB,   /* of its body, unless it is one batch */
+    INTAKE_LOG_GROUP_BYTES_MAX = 900000, /* of a group that goes into the log, all of it */
+    INTAKE_GROUP_MAX = 1024,             /* sends; the metadata may bound those with rows before */
 };
 
 #define INTAKE_GROUP_ARENA_MAX ((size_t)64 * MIB)
@@ -29,6 +31,7 @@ struct intake_groups {
     struct queue *queue;        /* of sends that workers take up */
     struct intake_quota *quota; /* NULL: none */
     struct intake_lease *lease; /* looked at when a batch is refused for now; NULL: none */
+    struct intake_log *log;     /* NULL: each group is durable by itself */
 };
 struct intake_group; /* sink/intake_line.h */
 
@@ -37,11 +40,14 @@ bool intake_group_known(const struct intake_groups *groups, struct intake_send *
 /* Sends that waited for another one of their id are answered if the ledger knows it by now; else
  * they wait for the next group. */
 void intake_group_look_again(struct intake_group *group);
-/* The rejects files, then the object, durably, under a fresh uid. */
+/* The rejects files, then the object, under a fresh uid: durable each by itself, or in the log. */
 MUST_USE err intake_group_store(struct intake_group *group, struct error *error);
 /* The ledger's transaction: OK when each send has its outcome. An answer that was lost is looked up
  * (`unsure`). */
 MUST_USE err intake_group_record(struct intake_group *group, struct error *error);
+/* A logged group is through: what has no row is taken back in the log. `recorded`: the ledger has
+ * judged them. */
+void intake_group_settle(struct intake_group *group, bool recorded);
 /* Losers, and what was refused, take their files away before they answer, when no batch of the
  * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7);
  * of what was refused it is void. */
@@ -50,5 +56,11 @@ void intake_group_clean(struct intake_group *group);
 void intake_group_answer(struct intake_group *group);
 /* Failed or unknown: nothing is deleted, what was stored is an orphan that the collector knows. */
 void intake_group_refuse(struct intake_group *group, err result, const struct error *error);
+
+/* What stands beside a group's object and beside a rejects file. */
+MUST_USE err intake_object_meta(struct arena *arena, str sink_id, const struct ledger_accept *items,
+                                size_t count, struct store_meta *out_meta, struct error *error);
+MUST_USE err intake_rejects_meta(struct arena *arena, str rejects, struct store_meta *out_meta,
+                                 struct error *error);
 
 #endif

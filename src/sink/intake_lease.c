@@ -18,6 +18,7 @@ struct intake_lease {
     pthread_mutex_t lock;
     char node_id[ID_SHORT_SIZE];
     instant ledger_time;
+    i64 running_us;
     i64 renewed_us; /* monotonic, before the renewal was asked for */
     bool held;
 };
@@ -26,6 +27,7 @@ struct intake_lease {
 struct lease_term {
     char node_id[ID_SHORT_SIZE];
     instant ledger_time;
+    i64 running_us;
     i64 asked_us; /* monotonic, before it was asked for */
 };
 
@@ -34,6 +36,7 @@ static void lease_set(struct intake_lease *lease, const struct lease_term *term)
     (void)pthread_mutex_lock(&lease->lock);
     memcpy(lease->node_id, term->node_id, ID_SHORT_SIZE);
     lease->ledger_time = term->ledger_time;
+    lease->running_us = term->running_us;
     lease->renewed_us = term->asked_us;
     lease->held = true;
     (void)pthread_mutex_unlock(&lease->lock);
@@ -48,6 +51,7 @@ MUST_USE static err lease_register(const struct intake_lease *lease, struct leas
     assert(node_id.size == ID_SHORT_SIZE);
     memcpy(term.node_id, node_id.data, ID_SHORT_SIZE);
     TRY(ledger_register_node(lease->options->db, node_id, STR("intake"), &term.ledger_time, error));
+    TRY(ledger_running(lease->options->db, &term.running_us, error));
     *out_term = term;
     return OK;
 }
@@ -84,6 +88,7 @@ MUST_USE static err lease_renew(struct intake_lease *lease, struct error *error)
         return lease_regain(lease, error);
     }
     if (renewed == OK) {
+        TRY(ledger_running(lease->options->db, &term.running_us, error));
         lease_set(lease, &term);
     }
     return renewed;
@@ -154,6 +159,7 @@ bool intake_lease_begin(struct intake_lease *lease, struct intake_send *send)
     bool held = lease->held && now_us - lease->renewed_us <= LEASE_GONE_US;
     memcpy(send->node_id, lease->node_id, sizeof(send->node_id));
     send->began_at = lease->ledger_time;
+    send->began_running_us = lease->running_us;
     (void)pthread_mutex_unlock(&lease->lock);
     if (!held) {
         intake_lease_wake(lease);

@@ -47,8 +47,28 @@ enum fit { FIT_TAKE, FIT_LOOK_AGAIN, FIT_LATER, FIT_FULL };
 
 struct room {
     size_t meta;
+    size_t meta_max;
     size_t bytes;
+    size_t bytes_max;
 };
+
+/* What the log holds of a send beside its bytes: the row, above all the first answer in it. */
+enum { LOGGED_BESIDE = 640 };
+
+/* A store that takes more metadata than others has no other bound of its own (decisions 46). */
+static struct room group_room(const struct intake_group *group)
+{
+    size_t store_max = group->warehouse != NULL ? store_meta_bytes_max(&group->warehouse->files)
+                                                : (size_t)STORE_META_BYTES_MAX;
+    bool logged = group->warehouse != NULL &&
+                  intake_log_takes(group->groups->log, group->warehouse);
+    return (struct room){
+        .meta = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
+                sizeof("123456"),
+        .meta_max = store_max - STORE_META_BYTES_MAX + INTAKE_META_BYTES_MAX,
+        .bytes_max = logged ? INTAKE_LOG_GROUP_BYTES_MAX : INTAKE_GROUP_BYTES_MAX,
+    };
+}
 
 static enum fit group_fit(const struct intake_group *group, struct intake_send *send,
                           struct room *room)
@@ -61,12 +81,13 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
         return FIT_LOOK_AGAIN;
     }
     size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
-    size_t bytes = room->bytes + intake_body_stored(&send->body).size + 1;
-    bool over = meta > INTAKE_META_BYTES_MAX || bytes > INTAKE_GROUP_BYTES_MAX;
+    size_t bytes = room->bytes + intake_body_stored(&send->body).size + LOGGED_BESIDE;
+    bool over = meta > room->meta_max || bytes > room->bytes_max;
     if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && over)) {
         return FIT_FULL;
     }
-    *room = (struct room){.meta = meta, .bytes = bytes};
+    room->meta = meta;
+    room->bytes = bytes;
     return FIT_TAKE;
 }
 
@@ -75,8 +96,7 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
 static void group_fill(struct intake_group *group)
 {
     struct intake_sink *sink = group->sink;
-    struct room room = {.meta = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
-                                sizeof("123456")};
+    struct room room = group_room(group);
     struct intake_send **link = &sink->first;
     struct intake_send *kept = NULL;
     while (*link != NULL) {

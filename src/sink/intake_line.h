@@ -24,6 +24,11 @@ struct intake_group {
     str object_key;            /* empty: no batch has rows */
     struct intake_send *again; /* to be looked up once more before anything else */
     struct ledger_accept *items;
+    str *rejects; /* of each send; empty: none was refused */
+    str *pieces;  /* of the object */
+    size_t piece_count;
+    size_t body_size;
+    struct intake_logged logged;
     bool unsure;               /* a transaction's answer was lost: it may still commit */
     struct intake_group *next; /* in flight beside it */
 };

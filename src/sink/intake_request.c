@@ -175,6 +175,7 @@ static enum state look_again(struct turn *turn)
 
 static enum state leave(struct turn *turn)
 {
+    intake_group_settle(&turn->group, turn->result == OK);
     intake_line_leave(&turn->group);
     if (turn->group.count == 0) {
         return AT_TAKE;

@@ -49,13 +49,14 @@ struct intake_send {
     void *context;
     struct intake_body body;
     char node_id[ID_SHORT_SIZE];
-    instant began_at;    /* ledger time before the head was read (I4) */
-    instant received_at; /* when the body was complete */
-    bool look_again;     /* its id was in flight: the ledger may know it by now */
-    str answer;          /* the first answer */
-    i64 deadline_us;     /* of its wait, monotonic */
-    bool watched;        /* the commit is asked for */
-    u64 commits_seen;    /* of its sink, before its last look */
+    instant began_at;     /* ledger time before the head was read (I4) */
+    i64 began_running_us; /* the running time then */
+    instant received_at;  /* when the body was complete */
+    bool look_again;      /* its id was in flight: the ledger may know it by now */
+    str answer;           /* the first answer */
+    i64 deadline_us;      /* of its wait, monotonic */
+    bool watched;         /* the commit is asked for */
+    u64 commits_seen;     /* of its sink, before its last look */
     struct intake_send *next;
 };
 

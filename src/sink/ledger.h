@@ -64,9 +64,10 @@ struct ledger_accept {
     struct sha256 sha256; /* of the stored bytes */
     u8 body_hash[16];     /* of the body as received, first 128 bits */
     instant received_at;
-    instant began_at;    /* ledger time of the request's start */
-    str answer;          /* the first answer's body, JSON */
-    str refused_reasons; /* JSON object reason -> count; empty: none */
+    instant began_at;     /* ledger time of the request's start */
+    i64 began_running_us; /* the installation's running time then; of a logged batch */
+    str answer;           /* the first answer's body, JSON */
+    str refused_reasons;  /* JSON object reason -> count; empty: none */
     /* out */
     enum ledger_accept_outcome {
         ACCEPT_NEW,       /* the row is in */
@@ -84,9 +85,30 @@ struct ledger_accept {
 /* One transaction for a group of one sink, whose items share one object and its uid; each gets its
  * own outcome. Counters of the sink and the month's usage move with it. Results are in the arena.
  */
+enum ledger_durability {
+    LEDGER_DURABLE,
+    LEDGER_LATER, /* a log elsewhere can bring the rows back (db_transact_later) */
+};
 MUST_USE err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
-                           struct ledger_backlog backlog, struct ledger_accept *items, size_t count,
-                           struct error *error);
+                           struct ledger_backlog backlog, enum ledger_durability durability,
+                           struct ledger_accept *items, size_t count, struct error *error);
+
+/* What becomes of a batch that the intake log holds. */
+enum ledger_logged {
+    LEDGER_LOGGED_WAITS,   /* its row waits for a roll, perhaps from now on: its files are needed */
+    LEDGER_LOGGED_ENDED,   /* its row is final: of its files only that of refused elements is */
+    LEDGER_LOGGED_ORPHAN,  /* no row is to be made here; its files are kept for the orphan rules */
+    LEDGER_LOGGED_NOTHING, /* taken back, discarded, or its sink is deleted */
+};
+/* Makes the rows that an end of the history took along, one transaction for a group, durable later.
+ * A row that is there stays. Else: nothing for a batch that is voided or whose sink is deleted; no
+ * row where ledger_accept would refuse it, but for lease, deadline and backlog, which were judged
+ * when it was logged, nor for one that began more than 6 days of running ago. */
+MUST_USE err ledger_accept_logged(const struct db *db, struct arena *arena, str sink_id,
+                                  struct ledger_accept *items, const bool *voided, size_t count,
+                                  enum ledger_logged *out_logged, struct error *error);
+/* The installation's running time (I19). */
+MUST_USE err ledger_running(const struct db *db, i64 *out_running_us, struct error *error);
 
 struct ledger_batch {
     str batch_id;

@@ -6,6 +6,8 @@
 /* The inserting transaction of step 1.6. Everything that decides is read inside it. */
 
 enum { ACCEPT_DEADLINE_SECONDS = 30 * 60 };
+/* Less than the 7 days after which a row is forgotten. */
+#define LOGGED_YOUNG_US (6 * TIME_DAY_US)
 
 struct acceptance {
     struct arena *arena;
@@ -342,8 +344,8 @@ static err accept_body(struct db_tx *tx, void *context, struct error *error)
 }
 
 err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
-                  struct ledger_backlog backlog, struct ledger_accept *items, size_t count,
-                  struct error *error)
+                  struct ledger_backlog backlog, enum ledger_durability durability,
+                  struct ledger_accept *items, size_t count, struct error *error)
 {
     struct acceptance acceptance = {.arena = arena,
                                     .node_id = node_id,
@@ -352,7 +354,144 @@ err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sin
                                     .items = items,
                                     .count = count};
     assert(count > 0);
-    return db_transact(db, accept_body, &acceptance, error);
+    return durability == LEDGER_LATER ? db_transact_later(db, accept_body, &acceptance, error)
+                                      : db_transact(db, accept_body, &acceptance, error);
+}
+
+/* ---- what the log says was accepted ---- */
+
+struct logged {
+    struct acceptance acceptance;
+    const bool *voided;
+    enum ledger_logged *out;
+    i64 running_us;
+};
+
+static err load_running(struct db_tx *tx, struct arena *arena, i64 *out_running_us,
+                        struct error *error)
+{
+    struct db_rows rows = {0};
+    TRY(db_query(tx, arena, "SELECT running_us FROM installation", NULL, 0, &rows, error));
+    if (rows.row_count != 1) {
+        return error_set(error, CORRUPT, ERROR_LEDGER_DOWN, "the ledger has no installation row");
+    }
+    *out_running_us = db_number(&rows, 0, 0);
+    return OK;
+}
+
+/* *out_found: the id has a row; *out_logged is what it says then. */
+static err find_logged(struct db_tx *tx, const struct acceptance *acceptance,
+                       const struct ledger_accept *item, enum ledger_logged *out_logged,
+                       bool *out_found, struct error *error)
+{
+    struct db_rows rows = {0};
+    TRY(sql_select(tx, acceptance->arena, &rows, error,
+                   "SELECT uid, state FROM batch WHERE sink = ?1 AND batch_id = ?2",
+                   DB_T(acceptance->sink_id), DB_T(item->batch_id)));
+    *out_found = rows.row_count == 1;
+    if (!*out_found) {
+        return OK;
+    }
+    enum batch_state state = (enum batch_state)db_number(&rows, 0, 1);
+    bool ours = str_equal(db_text(&rows, 0, 0), id_uid_str(&item->uid));
+    bool waits = state == BATCH_PENDING || state == BATCH_PLANNED;
+    bool ended = state == BATCH_COMMITTED || state == BATCH_REJECTED;
+    *out_logged = !ours   ? LEDGER_LOGGED_ORPHAN
+                  : waits ? LEDGER_LOGGED_WAITS
+                  : ended ? LEDGER_LOGGED_ENDED
+                          : LEDGER_LOGGED_NOTHING;
+    return OK;
+}
+
+/* A row that was forgotten 7 days of running after its end must not come back from a log that was
+ * put back, or from a request that stood still for so long (see intake_log.c). */
+static bool logged_long_ago(const struct logged *logged, const struct ledger_accept *item)
+{
+    return logged->running_us - item->began_running_us > LOGGED_YOUNG_US;
+}
+
+static err accept_logged_item(struct db_tx *tx, struct logged *logged, struct accepting_sink *sink,
+                              size_t index, struct error *error)
+{
+    struct acceptance *acceptance = &logged->acceptance;
+    struct ledger_accept *item = &acceptance->items[index];
+    enum ledger_logged *out = &logged->out[index];
+    bool long_ago = logged_long_ago(logged, item);
+    bool found = false;
+    TRY(find_logged(tx, acceptance, item, out, &found, error));
+    if (found) {
+        *out = long_ago && *out == LEDGER_LOGGED_ENDED ? LEDGER_LOGGED_NOTHING : *out;
+        return OK;
+    }
+    if (logged->voided[index] || sink->refusal == ERROR_SINK_DELETED) {
+        *out = LEDGER_LOGGED_NOTHING;
+        return OK;
+    }
+    item->began_at = sink->now; /* it was judged in time when it was logged */
+    TRY(check_item(tx, acceptance, sink, item, error));
+    if (item->refusal != ERROR_NONE || long_ago) {
+        *out = LEDGER_LOGGED_ORPHAN;
+        return OK;
+    }
+    bool inserted = false;
+    TRY(insert_item(tx, acceptance, sink, item, &inserted, error));
+    assert(inserted);
+    *out = item->object_key.size > 0 ? LEDGER_LOGGED_WAITS : LEDGER_LOGGED_ENDED;
+    return item->refused_reasons.size > 2
+               ? count_refused(tx, acceptance->sink_id, item->refused_reasons, error)
+               : OK;
+}
+
+static err accept_logged_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct logged *logged = context;
+    struct acceptance *acceptance = &logged->acceptance;
+    struct accepting_sink sink = {0};
+    TRY(load_running(tx, acceptance->arena, &logged->running_us, error));
+    TRY(load_sink(tx, acceptance, &sink, error));
+    if (PLANTED(30) && sink.refusal == ERROR_SINK_DELETED) {
+        sink.refusal = ERROR_NONE;
+    }
+    TRY(check_group(tx, acceptance, &sink, error));
+    for (size_t i = 0; i < acceptance->count; i++) {
+        TRY(accept_logged_item(tx, logged, &sink, i, error));
+    }
+    return sink.batches == 0 ? OK : update_sink(tx, acceptance, &sink, error);
+}
+
+err ledger_accept_logged(const struct db *db, struct arena *arena, str sink_id,
+                         struct ledger_accept *items, const bool *voided, size_t count,
+                         enum ledger_logged *out_logged, struct error *error)
+{
+    struct logged logged = {
+        .acceptance = {.arena = arena, .sink_id = sink_id, .items = items, .count = count},
+        .voided = voided,
+        .out = out_logged,
+    };
+    assert(count > 0);
+    return db_transact_later(db, accept_logged_body, &logged, error);
+}
+
+/* ---- beside it ---- */
+
+struct running {
+    struct arena *arena;
+    i64 us;
+};
+
+static err running_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct running *running = context;
+    return load_running(tx, running->arena, &running->us, error);
+}
+
+err ledger_running(const struct db *db, i64 *out_running_us, struct error *error)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)64 * KIB);
+    struct running running = {.arena = arena};
+    TRY(db_read(db, running_body, &running, error));
+    *out_running_us = running.us;
+    return OK;
 }
 
 static err count_duplicate_body(struct db_tx *tx, void *context, struct error *error)

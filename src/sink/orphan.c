@@ -5,7 +5,7 @@
 
 enum {
     ORPHAN_OBJECT_MIB_MAX = 1024,
-    ORPHAN_SEGMENTS_MAX = 256,
+    ORPHAN_SEGMENTS_MAX = 1024, /* as many as a group has */
     HASH_TEXT_MAX = 64,
 };
 
@@ -317,6 +317,7 @@ err orphan_copy(const struct roll_env *env, struct arena *arena, str sink_id,
                          STR_ARG(segment->object_key));
     }
     TRY(store_get(&env->warehouse->files, body, segment->object_key, &object, error));
+    object.meta.durability = STORE_DURABLE;
     TRY(store_put(&env->warehouse->files, key, object.body, &object.meta, error));
     CRASH_POINT(orphan_copied);
     *out_copy = (struct ledger_copy){

@@ -94,20 +94,26 @@ def test_a_full_disk_refuses_and_loses_nothing(small_disk: Path, watched: str) -
 
 # ---- fsync fails ----
 
-@pytest.mark.parametrize("what", ["any", "ledger", "objects"])
+@pytest.mark.parametrize("what", ["any", "log", "ledger", "objects"])
 def test_after_a_failed_fsync_nothing_is_acknowledged(own_server: Server, what: str) -> None:
+    """With the intake log, but where only the syncs of one file are to fail."""
     needs_tracer()
-    server = own_server.start()
+    server = own_server
+    if what in ("ledger", "objects"):
+        server.env["LHBOX_INTAKE_LOG_BYTES"] = "0"
+    server.start()
     server.make_table("demo.failing", COLUMNS)
     sink = server.make_sink("demo.failing", "failing_in", roll_seconds=1)
-    only = {"any": [], "ledger": ["-P", str(server.data / "lhbox.db-wal")], "objects": ["-P", str(server.folder(sink))]}[what]
+    segments = [part for path in (server.data / "intake-log").glob("*.0*") for part in ("-P", str(path))]
+    calls = "pwrite64" if what == "log" else "fsync,fdatasync,syncfs"
+    only = {"any": [], "log": segments, "ledger": ["-P", str(server.data / "lhbox.db-wal")], "objects": ["-P", str(server.folder(sink))]}[what]
     trace = server.home / "trace"
     with Load(server, sink, "demo.failing", senders=8) as load:
         load.more(16)
         assert server.process is not None
         tracer = subprocess.Popen(
             ["strace", "-f", "-qq", "-tt", "-s", "200", "-o", str(trace), "-p", str(server.process.pid), "-e",
-             "trace=fsync,fdatasync,sendmsg,sendto,exit_group", "-e", "inject=fsync,fdatasync:error=EIO", *only],
+             f"trace={calls},sendmsg,sendto,exit_group", "-e", f"inject={calls}:error=EIO", *only],
             stderr=subprocess.DEVNULL)
         try:
             assert server.wait(20) == 74, server.tail()

@@ -1,6 +1,7 @@
-"""The order of system calls before each 202: the object's bytes, their fsync, the rename, the directory's fsync; then the
-ledger's row in the WAL and its fsync; then the first byte of the answer. And of a roll: what it names, the plan's attempt, its
-metadata, the catalog's pointer, the pointer's copy, each durable before the next begins."""
+"""The order of system calls before each 202. With the intake log: the record's write, durable when it returns; then the
+object's name, the ledger's row in the WAL, the first byte of the answer. Without: the object's bytes, their fsync, the rename, the
+directory's fsync; then the row and its fsync; then the answer. And of a roll: what it names, the plan's attempt, its metadata, the
+catalog's pointer, the pointer's copy, each durable before the next begins."""
 from __future__ import annotations
 
 import re
@@ -13,18 +14,26 @@ import pytest
 from server import Server
 from system_calls import Call, needs_tracer, read_calls
 
-TRACED = "fsync,fdatasync,sync_file_range,write,writev,pwrite64,pwritev,renameat,rename,renameat2,sendto,sendmsg,mkdirat,mkdir"
+TRACED = "openat,openat2,fsync,fdatasync,sync_file_range,write,writev,pwrite64,pwritev,renameat,rename,renameat2,sendto,sendmsg,mkdirat,mkdir"
 SENDERS, BATCHES = 8, 8
 
 
 class Traced:
     def __init__(self, server: Server, trace: Path) -> None:
         self.server, self.trace = server, trace
-        server.command = ["strace", "-D", "-f", "-tt", "-y", "-s", "6000", "-o", str(trace), "-e", f"trace={TRACED}", *server.command]
+        server.command = ["strace", "-D", "-f", "-tt", "-y", "-s", "40000", "-o", str(trace), "-e", f"trace={TRACED}", *server.command]
 
 
 @pytest.fixture
 def traced(own_server: Server) -> Traced:
+    """Without a log."""
+    needs_tracer()
+    own_server.env["LHBOX_INTAKE_LOG_BYTES"] = "0"
+    return Traced(own_server, own_server.home / "trace")
+
+
+@pytest.fixture
+def logged(own_server: Server) -> Traced:
     needs_tracer()
     return Traced(own_server, own_server.home / "trace")
 
@@ -66,6 +75,18 @@ def check_order(calls: list[Call], server: Server, batch_id: str) -> None:
     assert kept.ended < answers[0].began, f"{batch_id} was answered before its row was durable"
 
 
+def check_logged(calls: list[Call], server: Server, batch_id: str) -> None:
+    answers = [call for call in calls if call.name in ("sendmsg", "sendto", "write", "writev") and "HTTP/1.1 202" in call.text and
+               f'\\"batch_id\\":\\"{batch_id}\\"' in call.text]
+    assert len(answers) == 1, (batch_id, answers)
+    record = next((call for call in calls if call.name == "pwrite64" and "/intake-log/" in call.path and batch_id in call.text), None)
+    assert record is not None, f"no record of {batch_id}"
+    opened = [call for call in calls if call.name in ("openat", "openat2") and record.path in call.text and "O_DSYNC" in call.text]
+    assert opened and opened[0].ended < record.began, f"writes to {record.path} are not durable when they return"
+    row = first(calls, record.ended, "row in the WAL", batch_id, name=("pwrite64",), path=f"{server.data}/lhbox.db-wal")
+    assert row.ended < answers[0].began, f"{batch_id} was answered before its row was there"
+
+
 def folders_are_durable(calls: list[Call], server: Server) -> None:
     """A new folder of objects is in its parent for good before the next 202."""
     made = [call for call in calls if call.name == "mkdirat" and not call.failed and "/files" in call.path]
@@ -76,7 +97,8 @@ def folders_are_durable(calls: list[Call], server: Server) -> None:
         assert not answer or synced.ended < answer[0].began, folder
 
 
-def test_each_202_comes_after_object_and_row_are_durable(traced: Traced) -> None:
+def send_many(traced: Traced) -> list[str]:
+    """All are answered 202, and the server has ended."""
     server = traced.server.start()
     server.make_table("demo.traced", {"id": "string", "n": "long"})
     sink = server.make_sink("demo.traced", "traced_in", roll_seconds=1)
@@ -97,10 +119,22 @@ def test_each_202_comes_after_object_and_row_are_durable(traced: Traced) -> None
     server.roll(sink)
     assert server.terminate() == 0
     assert set(answers.values()) == {202} and len(answers) == SENDERS * BATCHES
+    return list(answers)
+
+
+def test_each_202_comes_after_object_and_row_are_durable(traced: Traced) -> None:
+    batches = send_many(traced)
     calls = read_calls(traced.trace)
-    for batch_id in answers:
-        check_order(calls, server, batch_id)
-    folders_are_durable(calls, server)
+    for batch_id in batches:
+        check_order(calls, traced.server, batch_id)
+    folders_are_durable(calls, traced.server)
+
+
+def test_each_202_comes_after_its_record_in_the_log_is_durable(logged: Traced) -> None:
+    batches = send_many(logged)
+    calls = read_calls(logged.trace)
+    for batch_id in batches:
+        check_logged(calls, logged.server, batch_id)
 
 
 def test_the_check_sees_an_order_that_is_wrong(traced: Traced) -> None:

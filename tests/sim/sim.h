@@ -18,6 +18,7 @@
 #include "base/seam.h"
 #include "io/db.h"
 #include "io/db_statement.h"
+#include "io/journal.h"
 #include "sink/recover.h"
 #include "sink/roll.h"
 #include "table/catalog_local.h"
@@ -33,6 +34,8 @@ enum {
     SIM_SNAPSHOTS_MAX = 400,
     SIM_VERSIONS_MAX = 2048,
     SIM_LATE_MAX = 32,
+    SIM_UNSYNCED_MAX = 512,
+    SIM_LATER_MAX = 12,
 };
 #define SIM_EPOCH ((instant)1790000000 * TIME_SECOND_US)
 #define SIM_HOUR  (3600 * TIME_SECOND_US)
@@ -111,6 +114,7 @@ struct sim_result {
 /* ---- actors ---- */
 
 struct sim_process;
+struct sim_journal;
 
 struct actor {
     void *left_at; /* on its stack */
@@ -129,7 +133,7 @@ struct actor {
 };
 
 /* One process: its own clocks, its own doors to the world. */
-enum sim_role { SIM_INTAKE, SIM_ROLLER, SIM_COLLECTOR, SIM_RECOVERER };
+enum sim_role { SIM_INTAKE, SIM_ROLLER, SIM_COLLECTOR, SIM_RECOVERER, SIM_STARTER };
 struct sim_process {
     enum sim_role role;
     i32 slot;
@@ -171,6 +175,7 @@ struct sim_batch {
     i32 acknowledged; /* the body that was answered 2xx, or -1 */
     i64 acknowledged_at;
     i64 answered_at; /* when first_answer was noted */
+    i64 sent_at;     /* first: what was sent may be stored since, and forgotten 7 days later */
     bool forgotten;  /* the ledger's copy is older, and nothing was stored to make its row from */
     bool sent[SIM_BODIES_MAX];
     i32 landed[SIM_ROWS_MAX]; /* how often the row was committed */
@@ -255,6 +260,7 @@ struct sim_world {
     struct seam quiet_seam;
     struct db_connection *connection;
     struct db raw_db;
+    struct db apart_db;                  /* of a catalog that is a service of its own */
     struct db_connection old_connection; /* what readers see while a commit is in doubt */
     i64 old_until;                       /* 0: none is */
     struct store raw_store;
@@ -273,7 +279,20 @@ struct sim_world {
     i32 roller_count;
     i64 roll_seconds;
     i64 tick_us;
-    bool restoring;    /* the ledger was put back, and nothing is served yet */
+    bool restoring; /* the ledger was put back, and nothing is served yet */
+    /* One machine with an intake log: its processes die together, and often its power fails. */
+    bool logged;
+    bool down; /* it has died, and its log is not replayed yet */
+    i64 starters;
+    struct sim_journal *journal; /* as last opened */
+    struct sim_unsynced {
+        str key;
+        i64 number;
+    } unsynced[SIM_UNSYNCED_MAX]; /* objects that a power loss may take or tear */
+    size_t unsynced_count;
+    i64 unsynced_number;
+    str later[SIM_LATER_MAX]; /* the ledger before each of the last commits that are not durable */
+    size_t later_count;
     bool pointers_old; /* and so were the embedded catalog's pointers */
     i64 restored_at;   /* the last time it was put back; 0: never */
     i32 recoverers;    /* processes that ran `recover` */
@@ -344,6 +363,12 @@ void sim_db_close(void);
 /* The ledger as it stands; and an older one in its place. Only while no process is alive. */
 str sim_db_copy(struct arena *arena);
 void sim_db_put_back(str bytes);
+void sim_db_power_loss(void);
+void sim_store_power_loss(void);
+/* The journal of the machine's log, as a process that begins finds it. */
+struct journal sim_journal_open(struct sim_process *process);
+void sim_journal_erase(void);
+void sim_journal_died(struct sim_journal *journal); /* its process did; NULL: none */
 struct store sim_store(struct sim_process *process);
 struct catalog sim_catalog(struct sim_process *process);
 err sim_catalog_open(void);
@@ -375,6 +400,10 @@ void sim_roller_open(struct sim_process *process);
 void sim_collector_open(struct sim_process *process);
 /* One run of `recover`; the actor of a process of its own. */
 void sim_recover(struct actor *actor);
+/* A start of the machine: the log is replayed; the actor of a process of its own. */
+void sim_start_up(struct actor *actor);
+err sim_replay(struct sim_process *process, struct arena *arena, struct error *error);
+bool sim_stopped(void); /* nothing is served at the moment */
 void sim_run_restorer(struct actor *actor);
 struct roll_env sim_roll_env(struct sim_process *process, const char *holder);
 void sim_process_died(struct sim_process *process); /* it is started again some time */

@@ -248,7 +248,7 @@ void sim_catalog_close(void)
 
 err sim_catalog_open(void)
 {
-    const struct catalog_local_options options = options_of(&sim->raw_db, &sim->quiet_seam,
+    const struct catalog_local_options options = options_of(&sim->apart_db, &sim->quiet_seam,
                                                             &sim->raw_locations);
     return catalog_local_open(sim->arena, &options, &sim->catalog, NULL);
 }

@@ -106,7 +106,7 @@ static void check_batches(struct arena *arena)
     struct query query = {.arena = arena,
                           .sql = "SELECT b.sink || '/' || b.batch_id, b.seq, b.state FROM batch b "
                                  "JOIN sink s ON s.id = b.sink WHERE s.recovering = 0"};
-    if (sim->restoring) {
+    if (sim_stopped()) {
         return; /* what the copy says is not what was */
     }
     const struct db_rows *rows = ask(&query);
@@ -195,7 +195,7 @@ bool sim_recovering(str sink_id)
     const struct db_rows *rows = ask(&query);
     bool recovering = rows->row_count == 1 && db_number(rows, 0, 0) != 0;
     arena_reset_to(sim->scratch, mark);
-    return sim->restoring || recovering;
+    return sim_stopped() || recovering;
 }
 
 /* `_sink/<sink>/<batch>.<uid>.ndjson` that no row refers to: its uid is void, or it is an intake's
@@ -222,6 +222,21 @@ static void check_void(struct arena *arena, str key, i64 sent_at)
     }
 }
 
+/* A file of rejects that is old goes by the sweep when its batch is final; before, it is an earlier
+ * try's. */
+static bool is_waiting(const struct sim_batch *batch)
+{
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct query query = {
+        .arena = sim->scratch,
+        .sql = "SELECT 1 FROM batch WHERE sink = ?1 AND batch_id = ?2 AND state <= 1",
+        .values = {DB_T(str_from(sim->sinks[batch->sink].id)), DB_T(str_from(batch->id))},
+        .count = 2};
+    bool waits = ask(&query)->row_count > 0;
+    arena_reset_to(sim->scratch, mark);
+    return waits;
+}
+
 /* Asked when a remove is sent and, if it lands late, again when it lands. One that was sent before
  * a restore was proven by the table of then: when the owner has taken that away, `recover` stops
  * (step 3), and what the copy has waiting can not be told from what was committed. */
@@ -230,7 +245,7 @@ void sim_check_remove(str key, i64 sent_at)
     struct sim_batch *batch = batch_of_rejects(key);
     const u64 *put_at = map_get(sim->times, key);
     bool old = put_at != NULL && SIM_EPOCH + sim->now - (instant)*put_at > 5 * TIME_DAY_US;
-    if (batch != NULL && !old) {
+    if (batch != NULL && (!old || is_waiting(batch))) {
         memset(batch->rejects, 0, sizeof(batch->rejects));
     }
     if (!str_starts(key, STR("_sink/")) || str_find(key, STR("/rejects/")) >= 0) {

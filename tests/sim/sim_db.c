@@ -81,9 +81,45 @@ static void begin_doubt(void)
     sim->old_until = sim->now + sim_between(10000, 120 * TIME_SECOND_US);
 }
 
+/* ---- commits that are not durable yet ---- */
+
+static void forget_later(void)
+{
+    for (size_t i = 0; i < sim->later_count; i++) {
+        free_bytes(sim->later[i]);
+    }
+    sim->later_count = 0;
+}
+
+/* Of many some in the middle are no place to which the ledger may fall back; any other is. */
+static void note_later(void)
+{
+    if (sim->later_count == SIM_LATER_MAX) {
+        size_t middle = SIM_LATER_MAX / 2;
+        free_bytes(sim->later[middle]);
+        memmove(&sim->later[middle], &sim->later[middle + 1],
+                (SIM_LATER_MAX - middle - 1) * sizeof(sim->later[0]));
+        sim->later_count--;
+    }
+    sim->later[sim->later_count++] = take_bytes(sim->connection);
+}
+
+static void undo_note(void)
+{
+    free_bytes(sim->later[--sim->later_count]);
+}
+
 /* ---- without faults ---- */
 
 static err raw_transact(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    forget_later();
+    return run_on(sim->connection, body, context, error);
+}
+
+/* A catalog of its own: that its changes are durable says nothing of the ledger. */
+static err apart_transact(void *self, db_body body, void *context, struct error *error)
 {
     (void)self;
     return run_on(sim->connection, body, context, error);
@@ -96,12 +132,12 @@ static err raw_read(void *self, db_body body, void *context, struct error *error
 }
 
 static const struct db_ops RAW = {.transact = raw_transact, .read = raw_read};
+static const struct db_ops APART = {.transact = apart_transact, .read = raw_read};
 
 /* ---- with them ---- */
 
-static err faulty_transact(void *self, db_body body, void *context, struct error *error)
+static err faulty(db_body body, void *context, bool later, struct error *error)
 {
-    (void)self;
     enum sim_fault fault = sim_strike(SIM_ALLOW(SIM_FAULT_FULL) | SIM_ALLOW(SIM_FAULT_LOST) |
                                           SIM_ALLOW(SIM_FAULT_DONE) | SIM_ALLOW(SIM_FAULT_LATE),
                                       "ledger: transaction", STR(""));
@@ -116,11 +152,20 @@ static err faulty_transact(void *self, db_body body, void *context, struct error
     if (fault == SIM_FAULT_LATE && sim_below(4) == 0) {
         begin_doubt();
     }
+    if (later && sim->logged) {
+        note_later();
+    }
     err result = run_on(sim->connection, body, context, error);
     if (result != OK) {
+        if (later && sim->logged) {
+            undo_note();
+        }
         end_doubt();
         sim_after(fault);
         return result;
+    }
+    if (!later) {
+        forget_later();
     }
     sim->transactions++;
     if (sim->transactions % 16 == 0) {
@@ -131,6 +176,18 @@ static err faulty_transact(void *self, db_body body, void *context, struct error
     }
     sim_after(fault);
     return sim_failed(fault, error);
+}
+
+static err faulty_transact(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    return faulty(body, context, false, error);
+}
+
+static err faulty_transact_later(void *self, db_body body, void *context, struct error *error)
+{
+    (void)self;
+    return faulty(body, context, true, error);
 }
 
 static err faulty_read(void *self, db_body body, void *context, struct error *error)
@@ -150,7 +207,8 @@ static err faulty_read(void *self, db_body body, void *context, struct error *er
     return result;
 }
 
-static const struct db_ops FAULTY = {.transact = faulty_transact, .read = faulty_read};
+static const struct db_ops FAULTY = {
+    .transact = faulty_transact, .transact_later = faulty_transact_later, .read = faulty_read};
 
 struct db sim_db(struct sim_process *process)
 {
@@ -232,6 +290,7 @@ void sim_db_open(void)
     static struct db_connection kept;
     struct error error = {0};
     sim->raw_db = (struct db){&RAW, NULL};
+    sim->apart_db = (struct db){&APART, NULL};
     sim->connection = &kept;
     err opened = OK;
     if (kept.handle == NULL) {
@@ -312,6 +371,7 @@ void sim_db_put_back(str bytes)
     struct arena_mark mark = arena_mark(sim->scratch);
     struct db_rows rows = {0};
     end_doubt();
+    forget_later();
     err done = db_read(&sim->raw_db, keep_catalog_body, &rows, NULL);
     assert(done == OK);
     overwrite(bytes);
@@ -323,7 +383,23 @@ void sim_db_put_back(str bytes)
     arena_reset_to(sim->scratch, mark);
 }
 
+/* What is not durable may be lost from its end on: all of it, a part, or nothing. */
+void sim_db_power_loss(void)
+{
+    size_t kept = (size_t)sim_below(sim->later_count + 1);
+    if (kept == sim->later_count) {
+        forget_later();
+        return;
+    }
+    sim_trace("** the ledger loses its last %zu commits or more", sim->later_count - kept);
+    str bytes = sim->later[kept];
+    sim->later[kept] = sim->later[--sim->later_count];
+    sim_db_put_back(bytes);
+    free_bytes(bytes);
+}
+
 void sim_db_close(void)
 {
+    forget_later();
     end_doubt();
 }

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "sink/intake_index.h"
+#include "sink/intake_log.h"
 #include "sink/intake_request.h"
 
 #include <stdio.h>
@@ -21,10 +22,14 @@ struct sim_node {
     i32 sink_count;
     char node_id[ID_SHORT_SIZE];
     instant ledger_time;
+    i64 running_us;
     i64 renewed_us;
     i64 open; /* requests */
     i64 renewals;
     bool renewing;
+    struct journal journal;
+    struct intake_log *log;
+    bool watching; /* the log is released some time */
 };
 
 /* ---- the lease ---- */
@@ -35,6 +40,7 @@ static void lease_renew(struct sim_node *node)
     struct sim_process *process = node->process;
     i64 asked_us = seam_monotonic_us(&process->seam);
     instant ledger_time = 0;
+    i64 running_us = 0;
     str id = str_copy(arena, (str){node->node_id, ID_SHORT_SIZE});
     err renewed = CONFLICT;
     if (node->renewed_us != 0 && asked_us - node->renewed_us <= GONE_US) {
@@ -44,7 +50,9 @@ static void lease_renew(struct sim_node *node)
         id = id_short_make(arena, &process->seam, "nod_");
         renewed = ledger_register_node(&process->db, id, STR("intake"), &ledger_time, NULL);
     }
+    renewed = renewed == OK ? ledger_running(&process->db, &running_us, NULL) : renewed;
     if (renewed == OK) {
+        node->running_us = running_us;
         memcpy(node->node_id, id.data, ID_SHORT_SIZE);
         node->ledger_time = ledger_time;
         node->renewed_us = asked_us;
@@ -79,7 +87,71 @@ static bool lease_begin(struct sim_node *node, struct intake_send *send)
     now_us = seam_monotonic_us(&node->process->seam);
     memcpy(send->node_id, node->node_id, sizeof(send->node_id));
     send->began_at = node->ledger_time;
+    send->began_running_us = node->running_us;
     return node->renewed_us != 0 && now_us - node->renewed_us <= GONE_US;
+}
+
+/* ---- the log ---- */
+
+static const struct warehouse *find_warehouse(void *context, str name)
+{
+    struct sim_process *process = context;
+    return str_equal(name, process->warehouse.name) ? &process->warehouse : NULL;
+}
+
+static struct intake_log *log_open(struct sim_process *process, struct journal *journal,
+                                   struct arena *arena)
+{
+    struct intake_log *log = NULL;
+    *journal = sim_journal_open(process);
+    const struct intake_log_options options = {.db = &process->db,
+                                               .journal = journal,
+                                               .seam = &process->seam,
+                                               .find = find_warehouse,
+                                               .find_context = process,
+                                               .full_wait_us = TIME_SECOND_US};
+    err opened = intake_log_open(arena, &options, &log, NULL);
+    assert(opened == OK);
+    return log;
+}
+
+err sim_replay(struct sim_process *process, struct arena *arena, struct error *error)
+{
+    struct journal journal = {0};
+    struct intake_log_replayed replayed = {0};
+    if (!sim->logged) {
+        return OK;
+    }
+    struct intake_log *log = log_open(process, &journal, arena);
+    err result = sim->stopping ? CANCELLED : intake_log_replay(log, &replayed, error);
+    sim_trace("replay: %s, %lld records, %lld batches, %lld objects", err_text(result),
+              (long long)replayed.records, (long long)replayed.batches,
+              (long long)replayed.objects);
+    return result;
+}
+
+/* The thread that releases the log, as long as somebody could tell the difference. */
+static void run_log(struct actor *actor)
+{
+    struct sim_node *node = actor->argument;
+    err released = BUSY;
+    while (!sim_dead() && !sim->stopping && (node->open > 0 || released != OK)) {
+        sim_wait(sim_between(100000, 8 * TIME_SECOND_US));
+        released = intake_log_checkpoint(node->log, NULL);
+    }
+    node->watching = false;
+}
+
+static void log_watch(struct sim_node *node)
+{
+    if (node->log != NULL && !node->watching) {
+        node->watching = true;
+        (void)sim_spawn("log",
+                        sim_hash(21,
+                                 (u64)node->process->slot * 1000 + (u64)node->process->incarnation,
+                                 (u64)node->renewals++),
+                        node->process, run_log, node, 0);
+    }
 }
 
 /* ---- requests ---- */
@@ -185,6 +257,7 @@ static void run_request(struct actor *actor)
         return;
     }
     node->open++;
+    log_watch(node);
     struct intake_send *send = open_send(node, request);
     if (!lease_begin(node, send)) {
         intake_send_refuse_code(send, ERROR_UNAVAILABLE);
@@ -211,7 +284,8 @@ void sim_node_open(struct sim_process *process)
                                             .db = &process->db,
                                             .seam = &process->seam,
                                             .limits = intake_limits_default()};
-    node->groups = (struct intake_groups){.options = &node->options};
+    node->log = sim->logged ? log_open(process, &node->journal, sim->arena) : NULL;
+    node->groups = (struct intake_groups){.options = &node->options, .log = node->log};
     process->node = node;
 }
 

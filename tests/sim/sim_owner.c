@@ -503,7 +503,7 @@ static void delete_sink(struct actor *actor, i32 slot)
         sim_wait(sim_between(1, 600) * TIME_SECOND_US);
     }
     (void)actor;
-    while (sim->restoring && !sim->stopping) {
+    while (sim_stopped() && !sim->stopping) {
         sim_wait(sim->tick_us / 4);
     }
     if (sim->sinks[index].deleted && !sim->stopping) {
@@ -557,7 +557,7 @@ static void patch_sink(i32 slot)
 
 void sim_operate(void)
 {
-    if (sim->restoring) {
+    if (sim_stopped()) {
         return;
     }
     AUTO_ARENA struct arena *arena = arena_create((size_t)8 * MIB);
@@ -694,7 +694,7 @@ void sim_await_trouble(enum sim_part part, i32 slot)
 /* The embedded catalog stands still while the ledger is put back. */
 static void await_service(void)
 {
-    while (sim->embedded && sim->restoring && !sim->stopping) {
+    while (sim->embedded && sim_stopped() && !sim->stopping) {
         sim_wait(sim->tick_us / 4);
     }
 }

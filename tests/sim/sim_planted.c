@@ -205,8 +205,8 @@ void planted_act(int fault, const void *a, const void *b, const void *c)
 
 #endif
 
-/* As docs/exactly-once.md numbers them. 19 and 20 are faults of keyed sinks and 30 is one of the
- * intake log: this version has neither. */
+/* As docs/exactly-once.md numbers them. 19 and 20 are faults of keyed sinks, which this version has
+ * not. */
 static const struct {
     i32 number;
     const char *meaning;
@@ -238,6 +238,7 @@ static const struct {
     {27, "recover leaves a row of another uid than the chain's"},
     {28, "recover leaves a pending row whose object is gone"},
     {29, "a loser deletes its object after a lost answer"},
+    {30, "the intake log is replayed into a sink that is deleted"},
     {31, "embedded restore without the pointer in the store"},
     {32, "claimed goes back to attempted"},
     {33, "late claim without an empty append"},

@@ -107,6 +107,7 @@ static struct sim_request *send_once(i32 index, i32 generation, u64 id)
         return request;
     }
     batch->sent[generation] = true;
+    batch->sent_at = batch->sent_at == 0 ? sim->now : batch->sent_at;
     sim_node_send(request, id);
     i64 until = sim->now + (sim_below(4) == 0 ? sim_between(100000, 2 * TIME_SECOND_US)
                                               : sim_between(10, 120) * TIME_SECOND_US);
@@ -213,7 +214,7 @@ static void run_replay(struct actor *actor)
 {
     i32 index = (i32)(intptr_t)actor->argument;
     struct sim_batch *batch = &sim->batches[index];
-    i64 until = batch->acknowledged_at + 6 * TIME_DAY_US;
+    i64 until = batch->sent_at + 6 * TIME_DAY_US;
     i64 span = num_min_i64(sim->horizon, until) - sim->now;
     if (span <= 0) {
         return;
@@ -259,6 +260,9 @@ static void send_batch(i32 index)
     for (u64 attempt = 0; attempt < ATTEMPTS_MAX && !sim->stopping; attempt++) {
         if (attempt > 0) {
             sim_wait(pause_before(attempt));
+        }
+        if (sim->now - batch->sent_at > 6 * TIME_DAY_US && batch->sent_at > 0) {
+            return;
         }
         if (sim->stopping || sim->now > sim->horizon) {
             return;

@@ -62,6 +62,7 @@ static err recover_all(struct sim_process *process, struct arena *arena, struct 
     TRY(incarnation_read(&incarnation, &reading, error));
     TRY(restore_pointers(process, error));
     TRY(ledger_begin_recover(&process->db, STR(""), error));
+    TRY(sim_replay(process, arena, error));
     TRY(restore_warehouse(&env, arena, RESTORE_ALL, &report, error));
     tell(&report);
     TRY(ledger_unmark_copy(&process->db, error));
@@ -77,6 +78,7 @@ void sim_recover(struct actor *actor)
     if (recovered == OK && !sim_dead() && !sim->stopping) {
         sim_table_restored();
         sim->restoring = false;
+        sim->down = false;
     }
 }
 
@@ -140,6 +142,9 @@ static void send_around(i32 slot, i64 age)
 
 static void take_copy(struct copy *copies, size_t *count)
 {
+    while (sim->down && !sim->stopping) {
+        sim_wait(TIME_SECOND_US); /* it is running, or stopped in good order */
+    }
     sim_trace("operator: copies the ledger");
     if (*count == COPIES_MAX) {
         *count -= 1;

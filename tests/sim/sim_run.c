@@ -100,12 +100,17 @@ static void draw_parameters(void)
     sim->freeze_max = num_min_i64(sim->horizon, 9 * TIME_DAY_US);
     sim->late_max = num_min_i64(sim->horizon / 2, 2 * TIME_DAY_US);
     sim->embedded = b % 4 == 0;
+    sim->logged = (b >> 28) % 3 > 0;
     sim->storm_us = !sim->embedded && (b >> 20) % 3 > 0 ? sim->horizon / 20 : 0;
     sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
     sim->roller_count = limited(1 + (i32)((b >> 8) % 3), sim->config->rollers_max);
     /* One process serves an embedded ledger; when it ends, all of it ends. */
     bool alone = sim->embedded && sim_part(SIM_RESTORER);
     sim->roller_count = alone ? 1 : sim->roller_count;
+    if (sim->logged) {
+        sim->intake_count = 1;
+        sim->p_die /= 8;
+    }
     sim->slot_count = (b >> 12) % 5 == 0 ? 2 : 1;
     sim->steps_max = 400000;
 }
@@ -113,6 +118,7 @@ static void draw_parameters(void)
 static void open_world(void)
 {
     struct error error = {0};
+    sim_journal_erase();
     sim->ledger_seam = sim_seam(NULL);
     sim->quiet_seam = sim_seam(NULL);
     sim_db_open();

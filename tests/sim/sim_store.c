@@ -107,16 +107,82 @@ static struct late_put *late_of(str key, str body, const struct store_meta *meta
     return late;
 }
 
+/* ---- what is not durable yet ---- */
+
+static void note_synced(str key)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sim->unsynced_count; i++) {
+        if (!str_equal(sim->unsynced[i].key, key)) {
+            sim->unsynced[kept++] = sim->unsynced[i];
+        }
+    }
+    sim->unsynced_count = kept;
+}
+
+/* What is too much is durable by chance. */
+static void note_unsynced(str key)
+{
+    note_synced(key);
+    if (sim->unsynced_count < SIM_UNSYNCED_MAX) {
+        sim->unsynced[sim->unsynced_count++] = (struct sim_unsynced){
+            .key = str_copy(sim->arena, key), .number = sim->unsynced_number++};
+    }
+}
+
+/* A part of the bytes, or zeros in place of them, with or without the metadata. */
+static void tear(str key)
+{
+    struct arena_mark mark = arena_mark(sim->scratch);
+    struct store_object object = {0};
+    if (store_get(&sim->raw_store, sim->scratch, key, &object, NULL) == OK) {
+        size_t left = (size_t)sim_below(object.body.size + 1);
+        char *bytes = arena_alloc(sim->scratch, object.body.size + 1);
+        assert(bytes != NULL);
+        memcpy(bytes, object.body.data, left);
+        object.body.size = sim_below(2) == 0 ? left : object.body.size;
+        object.meta.count = sim_below(2) == 0 ? 0 : object.meta.count;
+        object.meta.replaces = (str){NULL, 0};
+        err torn = store_put(&sim->raw_store, key, (str){bytes, object.body.size}, &object.meta,
+                             NULL);
+        assert(torn == OK);
+    }
+    arena_reset_to(sim->scratch, mark);
+}
+
+void sim_store_power_loss(void)
+{
+    for (size_t i = 0; i < sim->unsynced_count; i++) {
+        str key = sim->unsynced[i].key;
+        u64 fate = sim_below(3);
+        if (fate == 0) {
+            sim_trace("** lost: %.*s", STR_ARG(key));
+            err removed = store_remove(&sim->raw_store, key, NULL);
+            assert(removed == OK);
+        } else if (fate == 1) {
+            sim_trace("** torn: %.*s", STR_ARG(key));
+            tear(key);
+        }
+    }
+    sim->unsynced_count = 0;
+}
+
 /* ---- the seam ---- */
 
 static const u32 CHANGES = SIM_ALLOW(SIM_FAULT_LOST) | SIM_ALLOW(SIM_FAULT_DONE) |
                            SIM_ALLOW(SIM_FAULT_LATE) | SIM_ALLOW(SIM_FAULT_FULL);
 
+/* On a machine of its own nothing lands late. */
+static u32 changes(void)
+{
+    return sim->logged ? CHANGES & ~SIM_ALLOW(SIM_FAULT_LATE) : CHANGES;
+}
+
 static err sim_put(void *self, str key, const str *pieces, size_t piece_count,
                    const struct store_meta *meta, struct error *error)
 {
     (void)self;
-    enum sim_fault fault = sim_strike(CHANGES, "store: put", key);
+    enum sim_fault fault = sim_strike(changes(), "store: put", key);
     if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_FULL || fault == SIM_FAULT_LOST ||
         fault == SIM_FAULT_DIE_BEFORE) {
         return sim_failed(fault, error);
@@ -133,6 +199,11 @@ static err sim_put(void *self, str key, const str *pieces, size_t piece_count,
         sim_later(sim_late_delay(), late_put_lands, late_of(key, body, meta));
     } else {
         put = put_now(key, body, meta);
+        if (put == OK && meta != NULL && meta->durability == STORE_LATER) {
+            note_unsynced(key);
+        } else if (put == OK) {
+            note_synced(key);
+        }
     }
     arena_reset_to(sim->scratch, mark);
     sim_after(fault);
@@ -233,7 +304,7 @@ static err sim_head(void *self, struct arena *arena, str key, struct store_objec
 static err sim_remove(void *self, str key, struct error *error)
 {
     (void)self;
-    enum sim_fault fault = sim_strike(CHANGES, "store: remove", key);
+    enum sim_fault fault = sim_strike(changes(), "store: remove", key);
     if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_FULL || fault == SIM_FAULT_LOST ||
         fault == SIM_FAULT_DIE_BEFORE) {
         return sim_failed(fault, error);
@@ -286,8 +357,32 @@ static err sim_list(void *self, struct arena *arena, str prefix, str after, size
     return OK;
 }
 
+/* One that fails ends the process (I28). */
+static err sim_sync(void *self, struct error *error)
+{
+    struct sim_process *process = self;
+    i64 until = sim->unsynced_number;
+    enum sim_fault fault = sim_strike(0, "store: sync", STR(""));
+    if (fault == SIM_FAULT_BEFORE) {
+        sim_kill(process);
+    }
+    if (fault == SIM_FAULT_BEFORE || fault == SIM_FAULT_DIE_BEFORE || process->dead) {
+        return sim_failed(SIM_FAULT_BEFORE, error);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < sim->unsynced_count; i++) {
+        if (sim->unsynced[i].number >= until) {
+            sim->unsynced[kept++] = sim->unsynced[i];
+        }
+    }
+    sim->unsynced_count = kept;
+    sim_after(fault);
+    return OK;
+}
+
 static const struct store_ops OPS = {
     .put = sim_put,
+    .sync = sim_sync,
     .group = &GROUP,
     .group_put = sim_group_put,
     .get = sim_get,
@@ -298,6 +393,8 @@ static const struct store_ops OPS = {
 
 struct store sim_store(struct sim_process *process)
 {
-    return (struct store){
-        .ops = &OPS, .self = process, .puts_in_flight_max = 1 + process->slot % 3, .late = true};
+    return (struct store){.ops = &OPS,
+                          .self = process,
+                          .puts_in_flight_max = 1 + process->slot % 3,
+                          .late = !sim->logged};
 }

@@ -249,7 +249,7 @@ static inline struct store door_store_open(struct door_store *door)
                                          .list = door_list,
                                          .sync = door_sync_store,
                                          .close = door_close_store};
-    return (struct store){&ops, door, 1, false};
+    return (struct store){.ops = &ops, .self = door, .puts_in_flight_max = 1};
 }
 
 /* ---- arming ---- */

@@ -41,7 +41,7 @@ static enum ledger_accept_outcome send(struct fixture *fixture, str batch_id)
         .answer = STR("{}"),
     };
     assert_int_equal(ledger_accept(&fixture->db, fixture->arena, node, STR("snk_000000000001"),
-                                   LEDGER_BACKLOG_DEFAULT, &item, 1, &error),
+                                   LEDGER_BACKLOG_DEFAULT, LEDGER_DURABLE, &item, 1, &error),
                      OK);
     return item.outcome;
 }

@@ -123,15 +123,36 @@ static void a_put_may_name_the_version_that_it_replaces(void **state)
 static void odd_metadata_is_refused(void **state)
 {
     struct fixture *f = *state;
-    char large[STORE_META_BYTES_MAX];
-    memset(large, 'x', sizeof(large));
+    size_t room = store_meta_bytes_max(&f->store);
+    char *large = arena_alloc(f->arena, room);
+    assert_non_null(large);
+    memset(large, 'x', room);
     struct store_meta meta = {.count = 1};
     meta.entries[0] = (struct store_meta_entry){STR("a"), STR("line\nline")};
     assert_int_equal(store_put(&f->store, STR("m"), STR("x"), &meta, NULL), INVALID);
     meta.entries[0] = (struct store_meta_entry){STR("a b"), STR("x")};
     assert_int_equal(store_put(&f->store, STR("m"), STR("x"), &meta, NULL), INVALID);
-    meta.entries[0] = (struct store_meta_entry){STR("a"), {large, sizeof(large)}};
+    meta.entries[0] = (struct store_meta_entry){STR("a"), {large, room}};
     assert_int_equal(store_put(&f->store, STR("m"), STR("x"), &meta, NULL), INVALID);
+}
+
+/* As much as the store takes: in a directory more than attributes hold. */
+static void all_the_metadata_that_is_taken_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    size_t room = store_meta_bytes_max(&f->store) - 1;
+    char *large = arena_alloc(f->arena, room);
+    assert_non_null(large);
+    memset(large, 'x', room);
+    struct store_meta meta = {.content_type = STR("text/plain"), .count = 1};
+    meta.entries[0] = (struct store_meta_entry){STR("a"), {large, room}};
+    struct store_object object = {0};
+    assert_int_equal(store_put(&f->store, STR("m"), STR("x"), &meta, NULL), OK);
+    assert_int_equal(store_get(&f->store, f->arena, STR("m"), &object, NULL), OK);
+    assert_true(str_equal(store_meta_value(&object.meta, STR("a")), (str){large, room}));
+    assert_true(str_equal(object.meta.content_type, STR("text/plain")));
+    assert_int_equal(store_remove(&f->store, STR("m"), NULL), OK);
+    assert_int_equal(store_head(&f->store, f->arena, STR("m"), &object, NULL), NOT_FOUND);
 }
 
 static void assert_list(struct fixture *f, const char *prefix, const char *after, size_t limit,
@@ -480,6 +501,7 @@ int main(void)
         BOTH(metadata_comes_back_as_it_was_given),
         BOTH(a_put_may_name_the_version_that_it_replaces),
         BOTH(odd_metadata_is_refused),
+        BOTH(all_the_metadata_that_is_taken_comes_back),
         BOTH(keys_are_listed_in_byte_order_of_the_whole),
         BOTH(pages_of_a_list_join_to_the_whole),
         BOTH(an_object_larger_than_the_arena_is_a_limit),

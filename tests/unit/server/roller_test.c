@@ -158,7 +158,7 @@ static void send_batch(struct fixture *f, const char *sink_id, const char *batch
     item.object_key = batch_object_key(f->arena, str_from(sink_id), item.batch_id, &item.uid);
     must(f, store_put(&f->warehouse->files, item.object_key, body, NULL, &f->error));
     must(f, ledger_accept(&f->db, f->arena, STR("intake"), str_from(sink_id),
-                          LEDGER_BACKLOG_DEFAULT, &item, 1, &f->error));
+                          LEDGER_BACKLOG_DEFAULT, LEDGER_DURABLE, &item, 1, &f->error));
     assert_int_equal(item.outcome, ACCEPT_NEW);
     roller_wake(f->roller, str_from(sink_id));
 }

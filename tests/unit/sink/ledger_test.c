@@ -110,8 +110,8 @@ static void two_sends_of_one_id_in_one_group_are_one_batch(void **state)
     };
     instant now = 0;
     must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
-    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT, items,
-                          2, &f->error));
+    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT,
+                          LEDGER_DURABLE, items, 2, &f->error));
     assert_int_equal(items[0].outcome, ACCEPT_NEW);
     assert_int_equal(items[1].outcome, ACCEPT_DUPLICATE);
     assert_int_equal(look_sink(f).batches, 1);
@@ -129,8 +129,8 @@ static void the_same_attempt_again_is_no_duplicate(void **state)
 
 static void assert_refused(struct roll_fixture *f, struct ledger_accept item, enum error_code code)
 {
-    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT, &item,
-                          1, &f->error));
+    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT,
+                          LEDGER_DURABLE, &item, 1, &f->error));
     assert_int_equal(item.outcome, ACCEPT_REFUSED);
     assert_int_equal(item.refusal, code);
     struct ledger_batch row;
@@ -206,7 +206,7 @@ static void an_unknown_sink_accepts_nothing(void **state)
     must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
     struct ledger_accept item = describe_batch(f, "a", STR("{\"x\":1}"));
     must(f, ledger_accept(&f->db, f->arena, STR("node"), STR("snk_no"), LEDGER_BACKLOG_DEFAULT,
-                          &item, 1, &f->error));
+                          LEDGER_DURABLE, &item, 1, &f->error));
     assert_int_equal(item.outcome, ACCEPT_REFUSED);
     assert_int_equal(item.refusal, ERROR_SINK_NOT_FOUND);
 }
@@ -633,8 +633,8 @@ static void a_group_object_goes_with_the_last_of_its_batches(void **state)
     must(f, store_put(&f->store, items[0].object_key, body, NULL, &f->error));
     instant now = 0;
     must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
-    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT, items,
-                          2, &f->error));
+    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT,
+                          LEDGER_DURABLE, items, 2, &f->error));
     char sql[] = "UPDATE sink SET roll_bytes = 1"; /* one batch a plan */
     run_sql(f, sql);
     i64 deleted = 0;

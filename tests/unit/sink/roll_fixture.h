@@ -406,7 +406,7 @@ static inline void hints_fail(struct roll_fixture *f)
 {
     f->warehouse.catalog = f->catalog;
     f->hinting = f->place.store;
-    f->place.store = (struct store){&HINTLESS, f, 1, false};
+    f->place.store = (struct store){.ops = &HINTLESS, .self = f, .puts_in_flight_max = 1};
 }
 
 static inline void hints_heal(struct roll_fixture *f)
@@ -467,8 +467,8 @@ static inline void accept_item(struct roll_fixture *f, struct ledger_accept *ite
 {
     instant now = 0;
     must(f, ledger_register_node(&f->db, STR("node"), STR("all"), &now, &f->error));
-    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT, item,
-                          1, &f->error));
+    must(f, ledger_accept(&f->db, f->arena, STR("node"), f->sink_id, LEDGER_BACKLOG_DEFAULT,
+                          LEDGER_DURABLE, item, 1, &f->error));
 }
 
 /* As the intake does: object durable first, row second. `body` is the stored form. */

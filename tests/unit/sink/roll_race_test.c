@@ -350,7 +350,8 @@ static const struct store_ops LATE_STORE = {
 static str roll_past_a_late_verdict(struct roll_fixture *f, const char *body)
 {
     late.key = (str){NULL, 0};
-    f->warehouse.files = (struct store){&LATE_STORE, &f->guarded_files, 1, true};
+    f->warehouse.files = (struct store){
+        .ops = &LATE_STORE, .self = &f->guarded_files, .puts_in_flight_max = 1, .late = true};
     send_batch(f, "a", body);
     roll_tick(f);
     assert_non_null(late.key.data);
@@ -408,7 +409,8 @@ static void a_roller_that_wakes_with_an_old_verdict_rejects_nothing(void **state
 {
     struct roll_fixture *f = *state;
     frozen_once = false;
-    f->warehouse.files = (struct store){&FROZEN_STORE, &f->guarded_files, 1, true};
+    f->warehouse.files = (struct store){
+        .ops = &FROZEN_STORE, .self = &f->guarded_files, .puts_in_flight_max = 1, .late = true};
     send_batch(f, "a", "{\"x\":3000000000}\n{\"x\":1}");
     roll_tick(f);
     assert_true(frozen_once);

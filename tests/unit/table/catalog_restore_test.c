@@ -145,7 +145,7 @@ static void a_hint_that_could_not_be_written_is_written_later(void **state)
     const char *hint = table_path(f, &first, "metadata/version-hint.text");
     str old = read_file(f, hint);
     sound_store = f->place.store;
-    f->place.store = (struct store){&FULL, f, 1, false};
+    f->place.store = (struct store){.ops = &FULL, .self = f, .puts_in_flight_max = 1};
     hints_fail = true;
     change(f, "events", 2);
     assert_str(turn(f, "events"), "1");
@@ -191,7 +191,7 @@ static void a_hint_that_another_is_writing_is_not_taken_for_written(void **state
     struct asker other = {.f = f, .hint = hint};
     pthread_t threads[2];
     sound_store = f->place.store;
-    f->place.store = (struct store){&FULL, f, 1, false};
+    f->place.store = (struct store){.ops = &FULL, .self = f, .puts_in_flight_max = 1};
     str old = read_file(f, hint);
     hints_fail = true;
     change(f, "events", 1);
