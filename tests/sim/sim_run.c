@@ -179,7 +179,7 @@ static bool is_settled(void)
     struct left left = {.arena = sim->scratch};
     err read = db_read(&sim->raw_db, left_body, &left, NULL);
     assert(read == OK);
-    bool settled = sim->errands == 0;
+    bool settled = sim->errands == 0 && !sim_stopped();
     for (size_t i = 0; i < left.rows.row_count; i++) {
         bool waits = db_number(&left.rows, i, 1) != 0;
         bool waived = sim_table_broken(db_text(&left.rows, i, 0));
