@@ -138,7 +138,8 @@ enum sim_fault sim_strike(u32 allowed, const char *what, str about)
         sim_trace("%s %.*s%s%s", what, STR_ARG(about), fault == SIM_FAULT_NONE ? "" : "   !! ",
                   NAMES[fault]);
     }
-    if (fault == SIM_FAULT_FREEZE && !freeze_first) {
+    /* Not when the faults ended in between: the quiet end has thawed who was frozen. */
+    if (fault == SIM_FAULT_FREEZE && !freeze_first && sim->faults) {
         actor->process->frozen_until = sim->now + freeze;
     }
     if (fault == SIM_FAULT_DIE_BEFORE) {
