@@ -89,9 +89,9 @@ static void work(struct shared *shared, const struct options *options, i32 job)
             }
             config.seed = seed;
             shared->current[job] = seed;
-            (void)alarm(SECONDS_MAX);
+            sim_limit_processor(SECONDS_MAX);
             sim_run(&config, &result);
-            (void)alarm(0);
+            sim_limit_processor(0);
             note_progress(shared, options, atomic_fetch_add(&shared->done, 1) + 1);
             atomic_fetch_add(&shared->steps, (u64)result.steps);
             atomic_fetch_add(&shared->batches, (u64)result.batches);

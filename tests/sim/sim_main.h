@@ -5,6 +5,9 @@
 
 #include "sim.h"
 
+/* A schedule that takes more is killed. Of the processor's seconds, not the wall's: on a busy
+ * machine it may stand still for minutes. 0: no limit. */
+void sim_limit_processor(i32 seconds);
 /* Runs the schedule in a process of its own. A crash or a hang is a violation of the rule "crash".
  */
 void sim_try(const struct sim_config *config, struct sim_result *out_result);

@@ -6,10 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { SECONDS_MAX = 60, TRIES_MAX = 3000 };
+
+void sim_limit_processor(i32 seconds)
+{
+    const struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+    int set = setitimer(ITIMER_PROF, &limit, NULL);
+    assert(set == 0);
+}
 
 void sim_try(const struct sim_config *config, struct sim_result *out_result)
 {
@@ -24,7 +32,7 @@ void sim_try(const struct sim_config *config, struct sim_result *out_result)
     pid_t child = fork();
     assert(child >= 0);
     if (child == 0) {
-        (void)alarm(SECONDS_MAX);
+        sim_limit_processor(SECONDS_MAX);
         if (!config->trace) {
             int quiet = dup2(fileno(fopen("/dev/null", "w")), STDERR_FILENO);
             assert(quiet >= 0);
