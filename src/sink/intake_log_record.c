@@ -153,7 +153,9 @@ static void take_accept(struct reader *reader, struct intake_log_record *record,
 static void take_voids(struct reader *reader, struct intake_log_record *record)
 {
     for (size_t i = 0; i < record->count; i++) {
-        record->voided[i] = take_number(reader, 1) != 0;
+        u64 voided = take_number(reader, 1);
+        reader->good = reader->good && voided <= 1;
+        record->voided[i] = voided == 1;
     }
 }
 
