@@ -64,7 +64,7 @@ static err load_sink(struct db_tx *tx, const struct acceptance *acceptance,
     sink.waiting_batches = db_number(&rows, 0, 5);
     sink.waiting_bytes = db_number(&rows, 0, 6);
     enum sink_state state = (enum sink_state)db_number(&rows, 0, 3);
-    if (state == SINK_DELETING || state == SINK_DELETED) {
+    if ((state == SINK_DELETING || state == SINK_DELETED) && !PLANTED(30)) {
         sink.refusal = ERROR_SINK_DELETED;
     } else if (db_number(&rows, 0, 4) != 0) {
         sink.refusal = ERROR_UNAVAILABLE;
@@ -449,9 +449,6 @@ static err accept_logged_body(struct db_tx *tx, void *context, struct error *err
     struct accepting_sink sink = {0};
     TRY(load_running(tx, acceptance->arena, &logged->running_us, error));
     TRY(load_sink(tx, acceptance, &sink, error));
-    if (PLANTED(30) && sink.refusal == ERROR_SINK_DELETED) {
-        sink.refusal = ERROR_NONE;
-    }
     TRY(check_group(tx, acceptance, &sink, error));
     for (size_t i = 0; i < acceptance->count; i++) {
         TRY(accept_logged_item(tx, logged, &sink, i, error));

@@ -238,7 +238,7 @@ static const struct {
     {27, "recover leaves a row of another uid than the chain's"},
     {28, "recover leaves a pending row whose object is gone"},
     {29, "a loser deletes its object after a lost answer"},
-    {30, "the intake log is replayed into a sink that is deleted"},
+    {30, "what the intake log holds gets its row in a sink that is deleted, too"},
     {31, "embedded restore without the pointer in the store"},
     {32, "claimed goes back to attempted"},
     {33, "late claim without an empty append"},
