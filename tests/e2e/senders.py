@@ -90,10 +90,11 @@ class Load:
     """Senders on one sink until the block ends; then `settle` and `check` ask what became of it all."""
 
     def __init__(self, server: Server, sink: dict[str, Any], table: str, senders: int = 8, prefix: str = "s",
-                 pause: float = 0.01) -> None:
+                 pause: float = 0.01, notes: Path | None = None) -> None:
+        """`notes`: where the journal of what was acknowledged lies, else beside the server's files."""
         self.server, self.sink, self.table, self.prefix, self.pause = server, sink, table, prefix, pause
         self.seed = os.environ.get("LHBOX_SEED", "1")
-        self.journal = server.home / f"acknowledged-{prefix}"
+        self.journal = (notes or server.home) / f"acknowledged-{prefix}"
         self.stopping = threading.Event()
         self.senders = [Sender(number, self) for number in range(senders)]
 

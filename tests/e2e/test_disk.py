@@ -72,7 +72,7 @@ def test_a_full_disk_refuses_and_loses_nothing(small_disk: Path, watched: str) -
         server.start()
         server.make_table("demo.full", COLUMNS)
         sink = server.make_sink("demo.full", "full_in", roll_seconds=1)
-        with Load(server, sink, "demo.full", senders=8, pause=0.05) as load:
+        with Load(server, sink, "demo.full", senders=8, pause=0.05, notes=small_disk.parent) as load:
             load.more(16)
             for _ in range(2):
                 filler = fill(small_disk, leave=2 * MIB if watched == "watched" else 0)

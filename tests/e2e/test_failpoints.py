@@ -28,6 +28,7 @@ DELETE = ("deleting_written", "sink_deleting", "last_fence_recorded", "last_fenc
           "sink_deleted")
 RECOVER = ("recover_flagged", "recover_fence_recorded", "recover_fence_sent", "recover_fence_landed", "plans_undone", "plan_proven",
            "orphan_copied", "orphan_adopted", "recover_adopted")
+REPLAY = ("intake_log_row_made",)
 ELSEWHERE = {"incarnation_stored", "orphan_judged"}  # no row is under way there: tests/unit and tests/sim pass them
 
 
@@ -36,7 +37,7 @@ def named_in_the_code() -> set[str]:
 
 
 def test_each_point_in_the_code_has_its_kill_here() -> None:
-    assert named_in_the_code() == {*ON_THE_WAY, *CREATE, *CLAIM, *REJECTED, *VOID, *DELETE, *RECOVER, *ELSEWHERE}
+    assert named_in_the_code() == {*ON_THE_WAY, *CREATE, *CLAIM, *REJECTED, *VOID, *DELETE, *RECOVER, *REPLAY, *ELSEWHERE}
 
 
 @pytest.fixture
@@ -247,3 +248,18 @@ def test_a_recover_that_is_killed_begins_again(dying: Server, points: tuple[str,
     assert dying.books(sink)["pending"] == 0
     every = Counter(table_rows(dying, "demo.killed"))
     assert every and max(every.values()) == 1
+
+
+@pytest.mark.parametrize("point", REPLAY)
+def test_a_replay_that_is_killed_begins_again(dying: Server, point: str) -> None:
+    dying.start()
+    dying.make_table("demo.killed", COLUMNS)
+    sink = dying.make_sink("demo.killed", "killed_in", roll_seconds=3600)
+    with Load(dying, sink, "demo.killed", senders=4) as load:
+        load.more(20)
+        dying.kill()
+        for _ in range(2):
+            die(dying, point)
+        dying.start()
+        load.more(5)
+    load.settle()
