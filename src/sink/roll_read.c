@@ -18,11 +18,13 @@ struct object_cache {
     size_t count;
 };
 
-/* A store that answers for the plan object and not for this one has lost it. */
+/* A store that answers for the plan object and not for this one has lost it. The plan object may
+ * still wait in the roll's group. */
 static err check_lost(struct roll *roll, const struct roll_plan *plan, struct error *error)
 {
     struct store_object head = {0};
     str key = batch_plan_key(roll->arena, roll->sink.id, plan->row.n, plan->row.id);
+    TRY(store_group_end(roll->group, error));
     return store_head(&roll->env->warehouse->files, roll->arena, key, &head, error);
 }
 
