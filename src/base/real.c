@@ -262,7 +262,7 @@ static u64 bits_exact_of_mantissa(const struct real_format *format, u64 mantissa
 
 /* ---- text ---- */
 
-enum { WRITTEN_MAX = 999, MANTISSA_DIGITS_MAX = 19 };
+enum { MANTISSA_DIGITS_MAX = 19 };
 
 /* mantissa x 10^ten, and, where it is cut, less than one more in the mantissa. */
 struct real_parts {
@@ -271,20 +271,20 @@ struct real_parts {
     i32 count; /* of the mantissa's digits, zeros before the first other digit left out */
     bool cut;
     bool negative;
-    i32 written; /* the exponent as written, kept at ±(WRITTEN_MAX + 1) when it is beyond */
+    i32 written; /* of real_written_exponent */
     i64 ten;
 };
 
-static i32 written_exponent(str text)
+i32 real_written_exponent(str text)
 {
     bool negative = str_starts(text, STR("-"));
     i32 value = 0;
-    for (size_t i = 0; i < text.size && value <= WRITTEN_MAX; i++) {
+    for (size_t i = 0; i < text.size && value <= REAL_WRITTEN_MAX; i++) {
         if (text.data[i] >= '0' && text.data[i] <= '9') {
             value = value * 10 + (text.data[i] - '0');
         }
     }
-    value = value > WRITTEN_MAX ? WRITTEN_MAX + 1 : value;
+    value = value > REAL_WRITTEN_MAX ? REAL_WRITTEN_MAX + 1 : value;
     return negative ? -value : value;
 }
 
@@ -310,7 +310,7 @@ static struct real_parts parts_of(str text)
         parts.count += parts.mantissa > 0 ? 1 : 0;
     }
     parts.digits = str_slice(text, start, i);
-    parts.written = written_exponent(str_slice(text, i < text.size ? i + 1 : i, text.size));
+    parts.written = real_written_exponent(str_slice(text, i < text.size ? i + 1 : i, text.size));
     parts.ten = ten + parts.written;
     return parts;
 }
@@ -342,10 +342,10 @@ static u64 bits_exact_of_parts(const struct real_format *format, const struct re
 
 static u64 bits_of_parts(const struct real_format *format, const struct real_parts *parts)
 {
-    if (parts->count == 0 || parts->written < -WRITTEN_MAX) {
+    if (parts->count == 0 || parts->written < -REAL_WRITTEN_MAX) {
         return 0;
     }
-    if (parts->written > WRITTEN_MAX) {
+    if (parts->written > REAL_WRITTEN_MAX) {
         return bits_infinite(format);
     }
     struct real_bits least = bits_of_product(format, parts->mantissa, parts->ten);
@@ -357,11 +357,11 @@ static u64 bits_of_parts(const struct real_format *format, const struct real_par
 
 static u64 bits_of_exact_text(const struct real_format *format, const struct real_parts *parts)
 {
-    if (parts->written < -WRITTEN_MAX || parts->count == 0) {
+    if (parts->written < -REAL_WRITTEN_MAX || parts->count == 0) {
         return 0;
     }
-    return parts->written > WRITTEN_MAX ? bits_infinite(format)
-                                        : bits_exact_of_parts(format, parts);
+    return parts->written > REAL_WRITTEN_MAX ? bits_infinite(format)
+                                             : bits_exact_of_parts(format, parts);
 }
 
 /* ---- what is given out ---- */

@@ -8,8 +8,14 @@
 
 #include "base/str.h"
 
-/* `text` has JSON's number form. An exponent as written beyond ±999 gives zero or infinity. False:
- * the nearest is infinity. */
+enum { REAL_WRITTEN_MAX = 999 };
+
+/* Of what stands behind a number's `e`, and of nothing: the exponent as written, kept at
+ * ±(REAL_WRITTEN_MAX + 1) when it is beyond. */
+i32 real_written_exponent(str text);
+
+/* `text` has JSON's number form. An exponent as written beyond ±REAL_WRITTEN_MAX gives zero or
+ * infinity. False: the nearest is infinity. */
 MUST_USE bool real_parse_double(str text, double *out_value);
 MUST_USE bool real_parse_float(str text, float *out_value);
 

@@ -398,11 +398,33 @@ MUST_USE static err put_finish(struct put *put, const struct store_meta *meta, s
     return OK;
 }
 
+/* Since Linux 5.8 syncfs tells of writes that failed; before, it is worth nothing. */
+static bool whole_sync_tells(void)
+{
+    struct utsname system;
+    i64 major = 0;
+    i64 minor = 0;
+    if (uname(&system) != 0) {
+        return false;
+    }
+    str rest = str_from(system.release);
+    str part = {0};
+    bool numbers = str_next(&rest, '.', &part) && str_to_i64(part, &major) &&
+                   str_next(&rest, '.', &part) && str_to_i64(part, &minor);
+    return numbers && (major > 5 || (major == 5 && minor >= 8));
+}
+
+/* Later means a syncfs that can be believed. */
+static enum store_durability durability_of(const struct store_meta *meta)
+{
+    bool later = meta != NULL && meta->durability == STORE_LATER && whole_sync_tells();
+    return later ? STORE_LATER : STORE_DURABLE;
+}
+
 err store_dir_put(void *self, str key, const str *pieces, size_t piece_count,
                   const struct store_meta *meta, struct error *error)
 {
-    struct put put = {
-        .dir = self, .key = key, .durability = meta == NULL ? STORE_DURABLE : meta->durability};
+    struct put put = {.dir = self, .key = key, .durability = durability_of(meta)};
     err result = put_begin(&put, NULL, pieces, piece_count, meta, error);
     if (result == OK) {
         result = put_finish(&put, meta, error);
@@ -427,22 +449,6 @@ static void held_drop(struct store_group *group)
         held->made_count = 0;
     }
     group->count = 0;
-}
-
-/* Since Linux 5.8 syncfs tells of writes that failed; before, it is worth nothing. */
-static bool whole_sync_tells(void)
-{
-    struct utsname system;
-    i64 major = 0;
-    i64 minor = 0;
-    if (uname(&system) != 0) {
-        return false;
-    }
-    str rest = str_from(system.release);
-    str part = {0};
-    bool numbers = str_next(&rest, '.', &part) && str_to_i64(part, &major) &&
-                   str_next(&rest, '.', &part) && str_to_i64(part, &minor);
-    return numbers && (major > 5 || (major == 5 && minor >= 8));
 }
 
 /* Each file system once that the group's objects lie on. */

@@ -1,7 +1,7 @@
 /* The forms of numbers, and exact decimals of any scale from their decimal text. */
 #include "sink/decode/scalar.h"
 
-enum { EXPONENT_MAX = 999 };
+#include "base/real.h"
 
 bool decode_is_integer(str text)
 {
@@ -23,19 +23,6 @@ bool decode_is_number(str text)
     json_reader_init(&reader, text);
     /* The reader takes white space around a value, a number's form has none. */
     return json_next(&reader) == JSON_TOKEN_NUMBER && reader.text.size == text.size;
-}
-
-static i32 exponent_written(str text)
-{
-    bool negative = str_starts(text, STR("-"));
-    i32 value = 0;
-    for (size_t i = 0; i < text.size && value <= EXPONENT_MAX; i++) {
-        if (text.data[i] >= '0' && text.data[i] <= '9') {
-            value = value * 10 + (text.data[i] - '0');
-        }
-    }
-    value = value > EXPONENT_MAX ? EXPONENT_MAX + 1 : value;
-    return negative ? -value : value;
 }
 
 /* ---- exact ---- */
@@ -84,11 +71,11 @@ bool decode_exact(str text, i128 *out_unscaled, i32 *out_scale)
         exact_add_digit(&parts, text.data[i]);
         exponent -= after_point ? 1 : 0;
     }
-    i32 written = exponent_written(str_slice(text, i + 1, text.size));
+    i32 written = real_written_exponent(str_slice(text, i + 1, text.size));
     exponent += (i64)written + parts.zeros;
     if (parts.count == 0) {
         exponent = 0;
-    } else if (parts.cut || written > EXPONENT_MAX || written < -EXPONENT_MAX ||
+    } else if (parts.cut || written > REAL_WRITTEN_MAX || written < -REAL_WRITTEN_MAX ||
                exponent > EXACT_DIGITS_MAX - parts.count || exponent < -EXACT_DIGITS_MAX) {
         return false;
     }

@@ -5,17 +5,15 @@
 
 #include <cmocka.h>
 
+#include "failing_disk.h"
 #include "io/db.h"
 
 #include <errno.h>
 #include <ftw.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -452,22 +450,6 @@ static err delete_all(struct db_tx *tx, void *context, struct error *error)
 }
 
 /* ---- a failing disk ---- */
-
-/* From here on the kernel answers this call with the error, in all threads of this process. */
-static void fail_system_call(long number, int error_number)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (u32)error_number),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ARRAY_COUNT(filter), .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) {
-        _exit(99);
-    }
-}
 
 static int in_child(struct fixture *f, int (*body)(struct fixture *))
 {

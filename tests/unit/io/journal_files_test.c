@@ -1,13 +1,11 @@
 /* The journal's directory: its files, what befalls them, and processes that end. */
+#include "failing_disk.h"
 #include "journal_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -150,21 +148,6 @@ static void what_a_killed_process_was_told_is_there(void **state)
         assert_int_equal(replayed.ids[id], id);
         assert_int_equal(journal_release(&f->journal, journal_end(&f->journal), NULL), OK);
         journal_close(&f->journal);
-    }
-}
-
-static void fail_system_call(long number, int error_number)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (u32)error_number),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ARRAY_COUNT(filter), .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) {
-        _exit(99);
     }
 }
 
