@@ -516,8 +516,28 @@ static void request_too_slow(struct http_connection *connection, const char *mes
     http_connection_run(connection);
 }
 
+/* When this thread, or the whole process, did not run for a while, the deadline is past and what
+ * the client sent in time still waits in the socket. True: that changed something, or is not all
+ * yet. */
+static bool look_once_more(struct http_connection *connection)
+{
+    if (connection->state == HTTP_STATE_PARKED || connection->state == HTTP_STATE_DRAIN) {
+        return false;
+    }
+    connection->readable = true; /* perhaps, and not told of yet */
+    connection->writable = true;
+    http_connection_run(connection);
+    if (connection->queued) {
+        deadline_in(connection, HTTP_TIMER_TICK_US);
+    }
+    return connection->state == HTTP_STATE_CLOSED || connection->timer.tick != 0;
+}
+
 void http_connection_expire(struct http_connection *connection)
 {
+    if (look_once_more(connection)) {
+        return;
+    }
     switch (connection->state) {
     case HTTP_STATE_HEAD:
         request_too_slow(connection, "the request head took too long");

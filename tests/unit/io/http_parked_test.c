@@ -346,6 +346,40 @@ static void a_drop_answers_what_is_whole_and_ends_all_else(void **state)
     assert_int_equal(answer.status, 200);
 }
 
+/* More connections than one look of the loop tells of: some deadlines are past before their bytes
+ * are told of. */
+static void what_was_sent_in_time_is_read_before_a_deadline_is_kept(void **state)
+{
+    enum { CLIENTS = 300 };
+    static int clients[CLIENTS];
+    struct app *app = app_create();
+    *state = app;
+    app->options.threads = 1;
+    app->options.body_timeout_us = 1000 * 1000;
+    app->options.body_rate_min = 100 * 1000 * 1000;
+    app_start(app);
+    for (int index = 0; index < CLIENTS; index++) {
+        clients[index] = client_connect(app);
+        client_send(clients[index], STR("POST /echo HTTP/1.1\r\n" H "Content-Length: 4\r\n\r\n"));
+    }
+    app_wait(app, &app->heads, CLIENTS);
+    app_hold_gone(app, true);
+    int holder = client_connect(app);
+    client_send(holder, STR("GET /x HTTP/1.1\r\n" H "\r\n"));
+    app_wait(app, &app->gones, 1);
+    for (int index = 0; index < CLIENTS; index++) {
+        client_send(clients[index], STR("body"));
+    }
+    (void)poll(NULL, 0, 1100);
+    app_hold_gone(app, false);
+    for (int index = 0; index < CLIENTS; index++) {
+        client_read(clients[index], &answer);
+        assert_int_equal(answer.status, 200);
+        close(clients[index]);
+    }
+    close(holder);
+}
+
 int main(void)
 {
 #define T(name)   cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
@@ -360,6 +394,7 @@ int main(void)
         OWN(slow_head_is_408),
         OWN(dripping_head_is_408),
         OWN(slow_body_is_408_and_gone),
+        OWN(what_was_sent_in_time_is_read_before_a_deadline_is_kept),
         OWN(request_parked_too_long_is_503_and_its_answer_goes_nowhere),
         OWN(idle_connection_is_closed_without_a_word),
         OWN(answer_that_nobody_reads_ends_the_connection),
