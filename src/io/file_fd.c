@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 err file_fd_error(int error_number, const char *what, str path, struct error *error)
@@ -12,19 +13,52 @@ err file_fd_error(int error_number, const char *what, str path, struct error *er
                      STR_ARG(path), strerrordesc_np(error_number));
 }
 
+/* What one call takes; far less than IOV_MAX. */
+enum { WRITE_PIECES_MAX = 64 };
+
+/* An iovec over bytes that are only read. */
+static struct iovec piece_of(str bytes)
+{
+    union {
+        const char *given;
+        char *asked; /* writev does not write there */
+    } base = {.given = bytes.data};
+    return (struct iovec){base.asked, bytes.size};
+}
+
+/* The next pieces, the first of them from `done` on; returns how many. */
+static int pieces_gather(const str *pieces, size_t count, size_t done,
+                         struct iovec out[WRITE_PIECES_MAX])
+{
+    int gathered = 0;
+    for (size_t i = 0; i < count && gathered < WRITE_PIECES_MAX; i++) {
+        out[gathered++] = piece_of(str_slice(pieces[i], i == 0 ? done : 0, pieces[i].size));
+    }
+    return gathered;
+}
+
 err file_fd_write(int fd, const str *pieces, size_t count, str path, struct error *error)
 {
-    for (size_t i = 0; i < count; i++) {
-        str rest = pieces[i];
-        while (rest.size > 0) {
-            ssize_t wrote = write(fd, rest.data, rest.size);
-            if (wrote < 0 && errno == EINTR) {
-                continue;
-            }
-            if (wrote < 0) {
-                return file_fd_error(errno, "cannot write", path, error);
-            }
-            rest = str_slice(rest, (size_t)wrote, rest.size);
+    size_t at = 0;
+    size_t done = 0; /* of pieces[at] */
+    while (at < count) {
+        if (done == pieces[at].size) {
+            at++;
+            done = 0;
+            continue;
+        }
+        struct iovec gathered[WRITE_PIECES_MAX];
+        int many = pieces_gather(pieces + at, count - at, done, gathered);
+        ssize_t wrote = writev(fd, gathered, many);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote < 0) {
+            return file_fd_error(errno, "cannot write", path, error);
+        }
+        done += (size_t)wrote;
+        for (; at < count && done > pieces[at].size; at++) {
+            done -= pieces[at].size;
         }
     }
     return OK;

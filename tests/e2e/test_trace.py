@@ -52,7 +52,7 @@ SYNC = ("fsync", "fdatasync")
 def durable_file(calls: list[Call], written: Call) -> Call:
     """The call with which a file that was written under a temporary name is there for good."""
     folder, temporary = written.path.rsplit("/", 1)
-    last = max(call.ended for call in calls if call.name == "write" and call.path == written.path)
+    last = max(call.ended for call in calls if call.name == "writev" and call.path == written.path)
     synced = first(calls, last, "fsync of the file", name=SYNC, path=written.path)
     renamed = first(calls, synced.ended, "rename", f'"{temporary}"', name=("renameat",), path=folder)
     target = re.search(r', \d+<([^>]*)>, "', renamed.text)
@@ -64,7 +64,7 @@ def check_order(calls: list[Call], server: Server, batch_id: str) -> None:
     answers = [call for call in calls if call.name in ("sendmsg", "sendto", "write", "writev") and "HTTP/1.1 202" in call.text and
                f'\\"batch_id\\":\\"{batch_id}\\"' in call.text]
     assert len(answers) == 1, (batch_id, answers)
-    files = [call for call in calls if call.name == "write" and "/.files.tmp/" in call.path and f"{batch_id}-" in call.text]
+    files = [call for call in calls if call.name == "writev" and "/.files.tmp/" in call.path and f"{batch_id}-" in call.text]
     assert files, f"no object of {batch_id}"
     wal = f"{server.data}/lhbox.db-wal"
     durable = 0
@@ -147,7 +147,7 @@ def test_the_check_sees_an_order_that_is_wrong(traced: Traced) -> None:
     calls = read_calls(traced.trace)
     check_order(calls, server, "t00x0000")
     answer = next(call for call in calls if "HTTP/1.1 202" in call.text)
-    written = next(call for call in calls if call.name == "write" and "/.files.tmp/" in call.path and "t00x0000-" in call.text)
+    written = next(call for call in calls if call.name == "writev" and "/.files.tmp/" in call.path and "t00x0000-" in call.text)
     needed = [call for call in calls if written.ended < call.began < answer.began and
               (call.name in SYNC or call.name == "renameat") and (server.folder(sink).as_posix() in call.text or
                                                                   "/.files.tmp/" in call.text or "lhbox.db-wal" in call.text)]
@@ -165,8 +165,8 @@ def put_steps(calls: list[Call], target: str) -> list[Call]:
         parts = re.search(r'"([^"]+)", \d+<([^>]*)>, "([^"]+)"', renamed.text)
         if renamed.name == "renameat" and not renamed.failed and parts and re.search(target, f"{parts[2]}/{parts[3]}"):
             temporary = f"{renamed.path}/{parts[1]}"
-            written = first(calls, -1, f"write of {target}", name=("write",), path=temporary)
-            last = max(call.ended for call in calls if call.name == "write" and call.path == temporary)
+            written = first(calls, -1, f"write of {target}", name=("writev",), path=temporary)
+            last = max(call.ended for call in calls if call.name == "writev" and call.path == temporary)
             synced = first(calls, last, f"fsync of {target}", name=SYNC, path=temporary)
             assert synced.ended < renamed.began, f"{target} has its name before it is durable"
             return [written, synced, renamed, first(calls, renamed.ended, f"fsync of the directory of {target}", name=SYNC, path=parts[2])]

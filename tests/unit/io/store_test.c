@@ -21,6 +21,28 @@ static void pieces_are_joined(void **state)
     assert_body(f, "p", "one\ntwo");
 }
 
+/* More than one call writes. */
+static void many_pieces_are_joined(void **state)
+{
+    struct fixture *f = *state;
+    char text[1000];
+    str pieces[1000];
+    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) {
+        text[i] = (char)('a' + i % 23);
+        pieces[i] = (str){text + i, i % 7 == 0 ? 0 : 1};
+    }
+    assert_int_equal(store_put_pieces(&f->store, STR("p"), pieces, ARRAY_COUNT(pieces), NULL, NULL),
+                     OK);
+    char wanted[ARRAY_COUNT(pieces) + 1];
+    size_t size = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) {
+        memcpy(wanted + size, pieces[i].data, pieces[i].size);
+        size += pieces[i].size;
+    }
+    wanted[size] = 0;
+    assert_body(f, "p", wanted);
+}
+
 static void what_is_not_there_is_not_found(void **state)
 {
     struct fixture *f = *state;
@@ -433,7 +455,7 @@ static void a_full_disk_is_told_apart_and_passes(void **state)
 {
     struct fixture *f = *state;
     struct store_object object = {0};
-    assert_int_equal(in_child(f, SYS_write, ENOSPC, put_on_a_full_disk), 0);
+    assert_int_equal(in_child(f, SYS_writev, ENOSPC, put_on_a_full_disk), 0);
     assert_int_equal(temporary_files(f), 0);
     assert_int_equal(store_get(&f->store, f->arena, STR("d/x"), &object, NULL), NOT_FOUND);
     put(f, "d/x", "body");
@@ -495,6 +517,7 @@ int main(void)
         BOTH(what_is_put_is_got),
         BOTH(what_is_read_short_is_no_answer),
         BOTH(pieces_are_joined),
+        BOTH(many_pieces_are_joined),
         BOTH(what_is_not_there_is_not_found),
         BOTH(removing_is_idempotent),
         BOTH(keys_that_could_escape_are_refused),
