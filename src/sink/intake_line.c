@@ -134,7 +134,7 @@ bool intake_line_take(struct intake_group *group)
         group->next = sink->in_flight;
         sink->in_flight = group;
     } else {
-        sink->puts--;
+        sink->groups--;
     }
     (void)pthread_mutex_unlock(&sink->lock);
     return any;

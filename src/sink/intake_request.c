@@ -132,10 +132,16 @@ static enum state quota(struct turn *turn)
     return AT_DONE;
 }
 
-/* With the sink's lock. */
-static bool wants_driver(const struct intake_sink *sink, const struct warehouse *warehouse)
+/* With the sink's lock. A logged group is durable before its PUT: the next one's record goes to the
+ * disk meanwhile. */
+static bool wants_driver(const struct intake_groups *groups, const struct intake_sink *sink,
+                         const struct warehouse *warehouse)
 {
-    return sink->puts < (warehouse != NULL ? warehouse->files.puts_in_flight_max : 1);
+    if (warehouse == NULL) {
+        return sink->groups < 1;
+    }
+    i32 ahead = intake_log_takes(groups->log, warehouse) ? 1 : 0;
+    return sink->groups < warehouse->files.puts_in_flight_max + ahead;
 }
 
 static enum state join_line(struct turn *turn)
@@ -145,8 +151,8 @@ static enum state join_line(struct turn *turn)
     (void)pthread_mutex_lock(&sink->lock);
     intake_line_append(sink, turn->send);
     turn->send = NULL;
-    if (!drive && wants_driver(sink, turn->warehouse)) {
-        sink->puts++;
+    if (!drive && wants_driver(turn->groups, sink, turn->warehouse)) {
+        sink->groups++;
         drive = true;
     }
     (void)pthread_mutex_unlock(&sink->lock);
@@ -272,11 +278,11 @@ static bool join_from_outside(const struct intake_groups *groups, struct intake_
     struct intake_sink *sink = send->sink;
     bool taken = true;
     (void)pthread_mutex_lock(&sink->lock);
-    bool drive = wants_driver(sink, send->warehouse);
+    bool drive = wants_driver(groups, sink, send->warehouse);
     if (drive) {
         send->entry = INTAKE_ENTRY_DRIVE;
         taken = queue_push(groups->queue, send);
-        sink->puts += taken ? 1 : 0;
+        sink->groups += taken ? 1 : 0;
     } else {
         intake_line_append(sink, send);
     }

@@ -23,7 +23,7 @@ struct intake_sink {
     struct intake_send *first; /* what waits for a PUT, in order of arrival */
     struct intake_send *last;
     struct intake_group *in_flight;
-    i32 puts;
+    i32 groups;          /* that are driven */
     _Atomic u64 commits; /* how often batches of it became final */
 };
 
