@@ -35,7 +35,7 @@ enum {
     SIM_VERSIONS_MAX = 2048,
     SIM_LATE_MAX = 32,
     SIM_UNSYNCED_MAX = 512,
-    SIM_LATER_MAX = 12,
+    SIM_LATER_MAX = 64,
 };
 #define SIM_EPOCH ((instant)1790000000 * TIME_SECOND_US)
 #define SIM_HOUR  (3600 * TIME_SECOND_US)
@@ -260,9 +260,9 @@ struct sim_world {
     struct seam quiet_seam;
     struct db_connection *connection;
     struct db raw_db;
-    struct db apart_db;                  /* of a catalog that is a service of its own */
-    struct db_connection old_connection; /* what readers see while a commit is in doubt */
-    i64 old_until;                       /* 0: none is */
+    struct db apart_db;            /* of a catalog that is a service of its own */
+    i64 old_until;                 /* readers see what was before a commit in doubt; 0: none is */
+    struct sim_ledger *old_ledger; /* what that is; NULL: it stands in its connection already */
     struct store raw_store;
     struct map *times; /* of objects: key to virtual time */
     struct location raw_location;
@@ -291,11 +291,10 @@ struct sim_world {
     } unsynced[SIM_UNSYNCED_MAX]; /* objects that a power loss may take or tear */
     size_t unsynced_count;
     i64 unsynced_number;
-    str later[SIM_LATER_MAX]; /* the ledger before each of the last commits that are not durable */
-    size_t later_count;
-    bool pointers_old; /* and so were the embedded catalog's pointers */
-    i64 restored_at;   /* the last time it was put back; 0: never */
-    i32 recoverers;    /* processes that ran `recover` */
+    size_t later_count; /* of the ledger's last commits that are not durable */
+    bool pointers_old;  /* and so were the embedded catalog's pointers */
+    i64 restored_at;    /* the last time it was put back; 0: never */
+    i32 recoverers;     /* processes that ran `recover` */
     /* the model */
     struct sim_sink sinks[SIM_SINKS_MAX];
     i32 sink_count;
@@ -361,8 +360,8 @@ struct db sim_db(struct sim_process *process);
 void sim_db_open(void);
 void sim_db_close(void);
 /* The ledger as it stands; and an older one in its place. Only while no process is alive. */
-str sim_db_copy(struct arena *arena);
-void sim_db_put_back(str bytes);
+struct sim_ledger *sim_db_copy(struct arena *arena);
+void sim_db_put_back(const struct sim_ledger *copy);
 void sim_db_power_loss(void);
 void sim_store_power_loss(void);
 /* The journal of the machine's log, as a process that begins finds it. */

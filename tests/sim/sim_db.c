@@ -3,10 +3,15 @@
 #include "base/assert.h"
 
 #include <sqlite3.h>
+#include <stdio.h>
 
 /* The ledger's seam over one real SQLite connection in memory. A commit whose answer comes after
  * the caller has given up is shown as databases do it: until it lands readers see what was before,
  * and the next writer waits for it. */
+
+/* Of the ledger as it was before the commit that is in doubt. */
+static struct db_connection old_connection;
+static struct arena *doubt_arena;
 
 /* Nothing comes in between: a read needs no transaction. */
 static err read_on(struct db_connection *connection, db_body body, void *context,
@@ -33,36 +38,106 @@ static err run_on(struct db_connection *connection, db_body body, void *context,
     return result != OK ? result : released;
 }
 
-/* ---- commits in doubt ---- */
+/* ---- copies of the ledger ---- */
 
-static void load_bytes(struct db_connection *connection, str bytes)
+/* All of its tables. The installation's row stays; the others are emptied for a run. */
+static const char *const TABLES[] = {
+    "installation",
+    "incarnation_bucket",
+    "node",
+    "project",
+    "api_key",
+    "token",
+    "warehouse",
+    "sink",
+    "batch",
+    "plan",
+    "void_uid",
+    "quarantine",
+    "orphan_segment",
+    "clock_sample",
+    "doomed_object",
+    "reject_count",
+    "reject_recent",
+    "usage_month",
+    "audit",
+    "alert",
+    "catalog_namespace",
+    "catalog_table",
+    "catalog_receipt",
+};
+enum { TABLE_COUNT = ARRAY_COUNT(TABLES), INSTALLATION = 0, COLUMNS_MAX = 64 };
+
+struct sim_ledger {
+    struct db_rows tables[TABLE_COUNT];
+};
+
+/* Statements are kept by where their text stands. */
+static struct {
+    char select[48];
+    char clear[48];
+    char insert[64 + 5 * COLUMNS_MAX];
+} texts[TABLE_COUNT];
+
+static void write_texts(size_t table, size_t columns)
 {
-    unsigned char *copy = sqlite3_malloc64(bytes.size);
+    assert(columns > 0 && columns <= COLUMNS_MAX);
+    (void)snprintf(texts[table].select, sizeof(texts[table].select), "SELECT * FROM %s",
+                   TABLES[table]);
+    (void)snprintf(texts[table].clear, sizeof(texts[table].clear), "DELETE FROM %s", TABLES[table]);
+    char *out = texts[table].insert;
+    int at = snprintf(out, sizeof(texts[table].insert), "INSERT INTO %s VALUES (?1", TABLES[table]);
+    for (size_t i = 2; i <= columns; i++) {
+        at += snprintf(out + at, sizeof(texts[table].insert) - (size_t)at, ",?%zu", i);
+    }
+    (void)snprintf(out + at, sizeof(texts[table].insert) - (size_t)at, ")");
+}
+
+static struct sim_ledger *copy_ledger(struct arena *arena)
+{
+    struct db_tx tx = db_connection_tx(sim->connection, 0);
+    struct sim_ledger *copy = arena_alloc(arena, sizeof(*copy));
     assert(copy != NULL);
-    memcpy(copy, bytes.data, bytes.size);
-    int loaded = sqlite3_deserialize(
-        connection->handle, "main", copy, (sqlite3_int64)bytes.size, (sqlite3_int64)bytes.size,
-        SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
-    assert(loaded == SQLITE_OK);
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        err read = db_query(&tx, arena, texts[i].select, NULL, 0, &copy->tables[i], NULL);
+        assert(read == OK);
+    }
+    return copy;
 }
 
-static str take_bytes(struct db_connection *connection)
+static err fill_table(struct db_tx *tx, size_t table, const struct db_rows *rows,
+                      struct error *error)
 {
-    sqlite3_int64 size = 0;
-    unsigned char *bytes = sqlite3_serialize(connection->handle, "main", &size, 0);
-    assert(bytes != NULL);
-    return (str){(const char *)bytes, (size_t)size};
+    TRY(db_exec(tx, texts[table].clear, NULL, 0, NULL, error));
+    for (size_t i = 0; i < rows->row_count; i++) {
+        TRY(db_exec(tx, texts[table].insert, rows->values + i * rows->column_count,
+                    rows->column_count, NULL, error));
+    }
+    return OK;
 }
 
-static void free_bytes(str bytes)
+static err fill_body(struct db_tx *tx, void *context, struct error *error)
 {
-    sqlite3_free((void *)(uintptr_t)bytes.data);
+    const struct sim_ledger *copy = context;
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        TRY(fill_table(tx, i, &copy->tables[i], error));
+    }
+    return OK;
 }
+
+/* The schema stays, and with it every statement that was compiled. */
+static void fill_ledger(struct db_connection *connection, const struct sim_ledger *copy)
+{
+    struct sim_ledger rows = *copy;
+    err filled = run_on(connection, fill_body, &rows, NULL);
+    assert(filled == OK);
+}
+
+/* ---- commits in doubt ---- */
 
 static void end_doubt(void)
 {
     if (sim->old_until != 0) {
-        db_connection_close(&sim->old_connection);
         sim->ledger_version++; /* to readers */
         sim->old_until = 0;
     }
@@ -70,43 +145,73 @@ static void end_doubt(void)
 
 static void begin_doubt(void)
 {
-    struct error error = {0};
     end_doubt();
-    str bytes = take_bytes(sim->connection);
-    err opened = db_connection_open(&sim->old_connection, STR(":memory:"), DB_CONNECTION_MEMORY,
-                                    &error);
-    assert(opened == OK);
-    load_bytes(&sim->old_connection, bytes);
-    free_bytes(bytes);
+    arena_reset(doubt_arena);
+    sim->old_ledger = copy_ledger(doubt_arena);
     sim->old_until = sim->now + sim_between(10000, 120 * TIME_SECOND_US);
+}
+
+/* What readers see: while a commit is in doubt, the ledger before it. */
+static struct db_connection *seen_connection(void)
+{
+    if (sim->old_until != 0 && sim->old_until <= sim->now) {
+        end_doubt();
+    }
+    if (sim->old_until == 0) {
+        return sim->connection;
+    }
+    if (sim->old_ledger != NULL) {
+        fill_ledger(&old_connection, sim->old_ledger);
+        sim->old_ledger = NULL;
+    }
+    return &old_connection;
 }
 
 /* ---- commits that are not durable yet ---- */
 
+/* Each is a savepoint that is not released: the ledger can fall back to what was before it. */
+static struct {
+    char begin[24];
+    char undo[32];
+    char end[24];
+} points[SIM_LATER_MAX];
+
+static void write_points(void)
+{
+    for (int i = 0; i < SIM_LATER_MAX; i++) {
+        (void)snprintf(points[i].begin, sizeof(points[i].begin), "SAVEPOINT later%d", i);
+        (void)snprintf(points[i].undo, sizeof(points[i].undo), "ROLLBACK TO later%d", i);
+        (void)snprintf(points[i].end, sizeof(points[i].end), "RELEASE later%d", i);
+    }
+}
+
+static void run_text(const char *sql)
+{
+    err done = db_connection_run(sim->connection, sql, NULL);
+    assert(done == OK);
+}
+
 static void forget_later(void)
 {
-    for (size_t i = 0; i < sim->later_count; i++) {
-        free_bytes(sim->later[i]);
+    if (sim->later_count > 0) {
+        run_text(points[0].end); /* and all behind it */
     }
     sim->later_count = 0;
 }
 
-/* Of many some in the middle are no place to which the ledger may fall back; any other is. */
-static void note_later(void)
+/* False: there are too many, and this commit is lost with the one before or not at all. */
+static bool note_later(void)
 {
     if (sim->later_count == SIM_LATER_MAX) {
-        size_t middle = SIM_LATER_MAX / 2;
-        free_bytes(sim->later[middle]);
-        memmove(&sim->later[middle], &sim->later[middle + 1],
-                (SIM_LATER_MAX - middle - 1) * sizeof(sim->later[0]));
-        sim->later_count--;
+        return false;
     }
-    sim->later[sim->later_count++] = take_bytes(sim->connection);
+    run_text(points[sim->later_count++].begin);
+    return true;
 }
 
 static void undo_note(void)
 {
-    free_bytes(sim->later[--sim->later_count]);
+    run_text(points[--sim->later_count].end);
 }
 
 /* ---- without faults ---- */
@@ -152,12 +257,10 @@ static err faulty(db_body body, void *context, bool later, struct error *error)
     if (fault == SIM_FAULT_LATE && sim_below(4) == 0) {
         begin_doubt();
     }
-    if (later && sim->logged) {
-        note_later();
-    }
+    bool noted = later && sim->logged && note_later();
     err result = run_on(sim->connection, body, context, error);
     if (result != OK) {
-        if (later && sim->logged) {
+        if (noted) {
             undo_note();
         }
         end_doubt();
@@ -198,11 +301,7 @@ static err faulty_read(void *self, db_body body, void *context, struct error *er
         err failed = sim_failed(SIM_FAULT_BEFORE, error);
         return failed;
     }
-    if (sim->old_until != 0 && sim->old_until <= sim->now) {
-        end_doubt();
-    }
-    struct db_connection *connection = sim->old_until != 0 ? &sim->old_connection : sim->connection;
-    err result = read_on(connection, body, context, error);
+    err result = read_on(seen_connection(), body, context, error);
     sim_after(fault);
     return result;
 }
@@ -217,39 +316,13 @@ struct db sim_db(struct sim_process *process)
 
 /* ---- opening ---- */
 
-/* All of the ledger's tables but the installation's. */
-static const char *const CLEARS[] = {
-    "DELETE FROM incarnation_bucket",
-    "DELETE FROM node",
-    "DELETE FROM project",
-    "DELETE FROM api_key",
-    "DELETE FROM token",
-    "DELETE FROM warehouse",
-    "DELETE FROM sink",
-    "DELETE FROM batch",
-    "DELETE FROM plan",
-    "DELETE FROM void_uid",
-    "DELETE FROM quarantine",
-    "DELETE FROM orphan_segment",
-    "DELETE FROM clock_sample",
-    "DELETE FROM doomed_object",
-    "DELETE FROM reject_count",
-    "DELETE FROM reject_recent",
-    "DELETE FROM usage_month",
-    "DELETE FROM audit",
-    "DELETE FROM alert",
-    "DELETE FROM catalog_namespace",
-    "DELETE FROM catalog_table",
-    "DELETE FROM catalog_receipt",
-};
-
 /* Every run begins with the same ledger, whatever its process did before: an empty one, whose
  * installation has an id of this run. */
 static err clear_body(struct db_tx *tx, void *context, struct error *error)
 {
     (void)context;
-    for (size_t i = 0; i < ARRAY_COUNT(CLEARS); i++) {
-        TRY(db_exec(tx, CLEARS[i], NULL, 0, NULL, error));
+    for (size_t i = INSTALLATION + 1; i < TABLE_COUNT; i++) {
+        TRY(db_exec(tx, texts[i].clear, NULL, 0, NULL, error));
     }
     struct uid id = id_uid_make(&sim->quiet_seam);
     TRY(db_run(tx, error,
@@ -283,103 +356,100 @@ static void note_change(void *context, int operation, const char *database, cons
     }
 }
 
-/* The connection and its statements outlive a run; an empty ledger is one whose tables are empty.
- */
-void sim_db_open(void)
+static void check_tables(void)
 {
-    static struct db_connection kept;
-    struct error error = {0};
-    sim->raw_db = (struct db){&RAW, NULL};
-    sim->apart_db = (struct db){&APART, NULL};
-    sim->connection = &kept;
-    err opened = OK;
-    if (kept.handle == NULL) {
-        opened = db_connection_open(&kept, STR(":memory:"), DB_CONNECTION_MEMORY, &error);
-        assert(opened == OK);
-        int stable = sqlite3_db_config(kept.handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
-        assert(stable == SQLITE_OK); /* a statement is planned once, whatever is bound to it */
-        (void)sqlite3_update_hook(kept.handle, note_change, NULL);
-        opened = db_connection_run(&kept, "PRAGMA page_size=1024", &error);
-        assert(opened == OK); /* the tables are small, and changed pages are copied */
-        opened = ledger_open(&sim->raw_db, &sim->quiet_seam, &error);
-        assert(opened == OK);
-        i64 tables = 0;
-        opened = db_read(&sim->raw_db, count_body, &tables, &error);
-        assert(opened == OK);
-        assert((size_t)tables == ARRAY_COUNT(CLEARS) + 1); /* a new one must be cleared, too */
-        sim->outside_randoms = 0;
+    struct arena_mark mark = arena_mark(sim->scratch);
+    i64 tables = 0;
+    err read = db_read(&sim->raw_db, count_body, &tables, NULL);
+    assert(read == OK && (size_t)tables == TABLE_COUNT); /* a new one must be copied, too */
+    struct db_tx tx = db_connection_tx(sim->connection, 0);
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        struct db_rows rows = {0};
+        const char *sql = str_format(sim->scratch, "SELECT * FROM %s", TABLES[i]).data;
+        read = db_query(&tx, sim->scratch, sql, NULL, 0, &rows, NULL);
+        assert(read == OK);
+        write_texts(i, rows.column_count);
     }
-    opened = db_transact(&sim->raw_db, clear_body, NULL, &error);
+    arena_reset_to(sim->scratch, mark);
+}
+
+/* An empty ledger. */
+static void open_ledger(struct db_connection *connection)
+{
+    struct error error = {0};
+    sim->connection = connection;
+    err opened = db_connection_open(connection, STR(":memory:"), DB_CONNECTION_MEMORY, &error);
+    assert(opened == OK);
+    int stable = sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
+    assert(stable == SQLITE_OK); /* a statement is planned once, whatever is bound to it */
+    opened = db_connection_run(connection, "PRAGMA page_size=1024", &error);
+    assert(opened == OK); /* the tables are small, and changed pages are copied */
+    opened = ledger_open(&sim->raw_db, &sim->quiet_seam, &error);
     assert(opened == OK);
 }
 
-/* ---- copies ---- */
-
-str sim_db_copy(struct arena *arena)
+/* The connections and their statements outlive a run; an empty ledger is one whose tables are
+ * empty. */
+void sim_db_open(void)
 {
-    str bytes = take_bytes(sim->connection);
-    str copy = str_copy(arena, bytes);
-    assert(copy.data != NULL);
-    free_bytes(bytes);
-    return copy;
+    static struct db_connection kept;
+    sim->raw_db = (struct db){&RAW, NULL};
+    sim->apart_db = (struct db){&APART, NULL};
+    if (kept.handle == NULL) {
+        open_ledger(&old_connection);
+        open_ledger(&kept);
+        (void)sqlite3_update_hook(kept.handle, note_change, NULL);
+        write_points();
+        check_tables();
+        doubt_arena = arena_create((size_t)16 * MIB);
+        sim->outside_randoms = 0;
+    }
+    sim->connection = &kept;
+    err opened = db_transact(&sim->raw_db, clear_body, NULL, NULL);
+    assert(opened == OK);
 }
 
-/* Scaled out, the catalog is not in the ledger: it stays as it is. */
-static err keep_catalog_body(struct db_tx *tx, void *context, struct error *error)
+/* ---- put back ---- */
+
+struct sim_ledger *sim_db_copy(struct arena *arena)
 {
-    struct db_rows *rows = context;
-    return db_query(tx, sim->scratch,
-                    "SELECT warehouse, namespace, name, kind, uuid, metadata_location FROM "
-                    "catalog_table",
-                    NULL, 0, rows, error);
+    return copy_ledger(arena);
+}
+
+enum { CATALOG_TABLE_INDEX = TABLE_COUNT - 2 };
+
+/* Scaled out, the catalog is not in the ledger: it stays as it is. */
+static const struct db_rows *present_catalog(void)
+{
+    struct db_tx tx = db_connection_tx(sim->connection, 0);
+    struct db_rows *rows = arena_alloc(sim->scratch, sizeof(*rows));
+    assert(rows != NULL);
+    err read = db_query(&tx, sim->scratch, texts[CATALOG_TABLE_INDEX].select, NULL, 0, rows, NULL);
+    assert(read == OK);
+    return rows;
 }
 
 static err return_catalog_body(struct db_tx *tx, void *context, struct error *error)
 {
-    const struct db_rows *rows = context;
-    TRY(db_exec(tx, "DELETE FROM catalog_table", NULL, 0, NULL, error));
-    for (size_t i = 0; i < rows->row_count; i++) {
-        TRY(db_run(tx, error,
-                   "INSERT INTO catalog_table (warehouse, namespace, name, kind, uuid, "
-                   "metadata_location) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                   DB_T(db_text(rows, i, 0)), DB_T(db_text(rows, i, 1)), DB_T(db_text(rows, i, 2)),
-                   DB_N(db_number(rows, i, 3)), DB_T(db_text(rows, i, 4)),
-                   DB_T(db_text(rows, i, 5))));
-    }
-    return OK;
+    return fill_table(tx, CATALOG_TABLE_INDEX, context, error);
 }
 
-static void overwrite(str bytes)
+static void return_catalog(const struct db_rows *rows)
 {
-    struct db_connection source = {0};
-    struct error error = {0};
-    err opened = db_connection_open(&source, STR(":memory:"), DB_CONNECTION_MEMORY, &error);
-    assert(opened == OK);
-    load_bytes(&source, bytes);
-    sqlite3_backup *backup = sqlite3_backup_init(sim->connection->handle, "main", source.handle,
-                                                 "main");
-    assert(backup != NULL);
-    int stepped = sqlite3_backup_step(backup, -1);
-    assert(stepped == SQLITE_DONE);
-    int finished = sqlite3_backup_finish(backup);
-    assert(finished == SQLITE_OK);
-    db_connection_close(&source);
+    struct db_rows present = *rows;
+    err done = sim->embedded ? OK : run_on(sim->connection, return_catalog_body, &present, NULL);
+    assert(done == OK);
+    sim->ledger_version++;
 }
 
-void sim_db_put_back(str bytes)
+void sim_db_put_back(const struct sim_ledger *copy)
 {
     struct arena_mark mark = arena_mark(sim->scratch);
-    struct db_rows rows = {0};
     end_doubt();
     forget_later();
-    err done = db_read(&sim->raw_db, keep_catalog_body, &rows, NULL);
-    assert(done == OK);
-    overwrite(bytes);
-    sim->ledger_version++;
-    if (!sim->embedded) {
-        done = db_transact(&sim->raw_db, return_catalog_body, &rows, NULL);
-        assert(done == OK);
-    }
+    const struct db_rows *catalog = present_catalog();
+    fill_ledger(sim->connection, copy);
+    return_catalog(catalog);
     arena_reset_to(sim->scratch, mark);
 }
 
@@ -387,15 +457,16 @@ void sim_db_put_back(str bytes)
 void sim_db_power_loss(void)
 {
     size_t kept = (size_t)sim_below(sim->later_count + 1);
-    if (kept == sim->later_count) {
-        forget_later();
-        return;
+    if (kept < sim->later_count) {
+        struct arena_mark mark = arena_mark(sim->scratch);
+        sim_trace("** the ledger loses its last %zu commits or more", sim->later_count - kept);
+        end_doubt();
+        const struct db_rows *catalog = present_catalog();
+        run_text(points[kept].undo);
+        return_catalog(catalog);
+        arena_reset_to(sim->scratch, mark);
     }
-    sim_trace("** the ledger loses its last %zu commits or more", sim->later_count - kept);
-    str bytes = sim->later[kept];
-    sim->later[kept] = sim->later[--sim->later_count];
-    sim_db_put_back(bytes);
-    free_bytes(bytes);
+    forget_later();
 }
 
 void sim_db_close(void)

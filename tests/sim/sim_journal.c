@@ -7,7 +7,7 @@
  * of a thread a coroutine that waits writes. A write that is under way when its process dies is on
  * the disk whole, not at all, or in any part of its blocks. */
 
-enum { BLOCKS_MIN = 136, BLOCKS_MAX = 512, WAITERS_MAX = 128 };
+enum { BLOCKS_MIN = 136, BLOCKS_MAX = 256, WAITERS_MAX = 128 };
 #define PATIENCE_US (10 * SIM_HOUR)
 
 struct sim_journal {
@@ -24,12 +24,13 @@ struct sim_journal {
 
 /* One run at a time, and in it one process at a time that has the log open. */
 static u8 disk[BLOCKS_MAX * JOURNAL_BLOCK_BYTES];
+static size_t disk_used; /* behind it all is zero */
 static u8 group_bytes[2][JOURNAL_GROUP_BYTES];
 
 static struct journal_geometry geometry(void)
 {
     u64 drawn = sim_hash(sim->config->seed ^ 0x109, 0, 0);
-    u64 blocks = drawn % 3 == 0 ? BLOCKS_MIN + (drawn >> 8) % 24 : BLOCKS_MAX / 2;
+    u64 blocks = drawn % 3 == 0 ? BLOCKS_MIN + (drawn >> 8) % 24 : BLOCKS_MAX;
     return (struct journal_geometry){.log = drawn | 1, .blocks = blocks, .segment_blocks = blocks};
 }
 
@@ -37,24 +38,29 @@ static struct journal_geometry geometry(void)
 
 void sim_journal_erase(void)
 {
-    memset(disk, 0, sizeof(disk));
+    memset(disk, 0, disk_used);
+    disk_used = 0;
+}
+
+static void disk_write(const struct sim_journal *journal, const struct journal_group *group, u64 i,
+                       size_t bytes)
+{
+    size_t at = (size_t)((group->number + i) % journal->ring.geometry.blocks) * JOURNAL_BLOCK_BYTES;
+    memcpy(disk + at, group->bytes + i * JOURNAL_BLOCK_BYTES, bytes);
+    disk_used = at + bytes > disk_used ? at + bytes : disk_used;
 }
 
 static void block_lands(const struct sim_journal *journal, const struct journal_group *group, u64 i)
 {
-    u64 slot = (group->number + i) % journal->ring.geometry.blocks;
-    memcpy(disk + slot * JOURNAL_BLOCK_BYTES, group->bytes + i * JOURNAL_BLOCK_BYTES,
-           JOURNAL_BLOCK_BYTES);
+    disk_write(journal, group, i, JOURNAL_BLOCK_BYTES);
 }
 
 /* Whole blocks or halves of them. */
 static void block_tears(const struct sim_journal *journal, const struct journal_group *group, u64 i,
                         u64 drawn)
 {
-    u64 slot = (group->number + i) % journal->ring.geometry.blocks;
     if (drawn % 4 == 0) {
-        memcpy(disk + slot * JOURNAL_BLOCK_BYTES, group->bytes + i * JOURNAL_BLOCK_BYTES,
-               JOURNAL_BLOCK_BYTES / 2);
+        disk_write(journal, group, i, JOURNAL_BLOCK_BYTES / 2);
     } else if (drawn % 2 == 0) {
         block_lands(journal, group, i);
     }

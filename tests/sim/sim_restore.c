@@ -16,7 +16,7 @@ enum { COPIES_MAX = 4, RECOVER_MIB_MAX = 64 };
 #define RECOVER_PATIENCE_US (10 * 60 * TIME_SECOND_US)
 
 struct copy {
-    str bytes;
+    struct sim_ledger *ledger;
     i64 at;
 };
 
@@ -110,7 +110,7 @@ static void put_back(const struct copy *copy)
     for (size_t i = 0; i < sim->process_count; i++) {
         sim_kill(sim->processes[i]);
     }
-    sim_db_put_back(copy->bytes);
+    sim_db_put_back(copy->ledger);
     sim_forget_unstored(copy->at);
     sim->shadow = map_create(sim->arena, 256);
     assert(sim->shadow != NULL);
