@@ -17,6 +17,12 @@ err audit_write(const struct db *db, const struct audit_entry *entry, struct err
     return db_transact(db, insert_entry, &copy, error);
 }
 
+err audit_write_later(const struct db *db, const struct audit_entry *entry, struct error *error)
+{
+    struct audit_entry copy = *entry;
+    return db_transact_later(db, insert_entry, &copy, error);
+}
+
 struct entry_list {
     struct arena *arena;
     str project;

@@ -20,6 +20,9 @@ struct audit_entry {
 
 /* `seq` and `at` are given by the transaction. */
 MUST_USE err audit_write(const struct db *db, const struct audit_entry *entry, struct error *error);
+/* The same, durable with the next change of the database that is (db_transact_later). */
+MUST_USE err audit_write_later(const struct db *db, const struct audit_entry *entry,
+                               struct error *error);
 /* Newest first, before the entry numbered `before` (0: from the newest). */
 MUST_USE err audit_list(const struct db *db, struct arena *arena, str project, i64 before,
                         size_t limit, struct audit_entry **out_entries, size_t *out_count,

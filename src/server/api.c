@@ -344,7 +344,9 @@ json_t *api_json_time(instant at)
     return at == 0 ? json_null() : api_json_text(time_format(at, text));
 }
 
-void api_audit_write(struct api_request *request, const char *action, str object)
+typedef err (*audit_way)(const struct db *db, const struct audit_entry *entry, struct error *error);
+
+static void write_audit(struct api_request *request, const char *action, str object, audit_way way)
 {
     struct call *call = request->call;
     struct error error = {0};
@@ -356,8 +358,18 @@ void api_audit_write(struct api_request *request, const char *action, str object
         .outcome = STR("ok"),
         .request_id = http_request_id(call->request),
     };
-    err result = audit_write(&call->service->db, &entry, &error);
+    err result = way(&call->service->db, &entry, &error);
     if (result != OK) {
         log_error("audit_failed", result, &error, object);
     }
+}
+
+void api_audit_write(struct api_request *request, const char *action, str object)
+{
+    write_audit(request, action, object, audit_write);
+}
+
+void api_audit_write_later(struct api_request *request, const char *action, str object)
+{
+    write_audit(request, action, object, audit_write_later);
 }

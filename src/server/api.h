@@ -62,5 +62,7 @@ MUST_USE err api_find_sink(struct api_request *request, struct ledger_sink *out_
 void api_sink_changed(struct api_request *request, str sink_id);
 /* One row in the audit log, by the call's key. A failure is logged: the change has been made. */
 void api_audit_write(struct api_request *request, const char *action, str object);
+/* The same, durable with the next change of the ledger that is. */
+void api_audit_write_later(struct api_request *request, const char *action, str object);
 
 #endif

@@ -84,8 +84,11 @@ err api_sink_roll(struct api_request *request, struct error *error)
     TRY(check_rolls(&sink, error));
     i64 upto_seq = 0;
     TRY(roller_ask(roller, sink.id, &asked_at, &upto_seq, error));
-    api_audit_write(request, "sink.roll", sink.id); /* while the roll is under way */
-    if (seconds > 0) {
+    if (seconds == 0) {
+        api_audit_write(request, "sink.roll", sink.id);
+    } else {
+        /* The roll waits for the same ledger, and makes this durable with its commit. */
+        api_audit_write_later(request, "sink.roll", sink.id);
         TRY(roller_await(roller, sink.id, upto_seq, seconds * TIME_SECOND_US, &settled, error));
     }
     return reply_roll(request, &sink, settled, asked_at, error);

@@ -87,7 +87,7 @@ struct ledger_accept {
  */
 enum ledger_durability {
     LEDGER_DURABLE,
-    LEDGER_LATER, /* a log elsewhere can bring the rows back (db_transact_later) */
+    LEDGER_LATER, /* db_transact_later: a log elsewhere can bring it back, or nothing rests on it */
 };
 MUST_USE err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sink_id,
                            struct ledger_backlog backlog, enum ledger_durability durability,
@@ -363,9 +363,10 @@ MUST_USE err ledger_is_last_try(const struct db *db, str plan_id, i64 tries, boo
 MUST_USE err ledger_end_try(const struct db *db, str plan_id, struct error *error);
 /* open or attempted -> attempted, recording the try (a JSON object) and its counts (JSON).
  * CONFLICT when the plan is voiding, void or finished, its settings have changed, or the sink is
- * not active or is recovering. */
+ * not active or is recovering. LEDGER_LATER only where the commit itself is a later transaction of
+ * the same database, which cannot be durable without this one. */
 MUST_USE err ledger_mark_attempted(const struct db *db, str plan_id, str try_json, str counts,
-                                   struct error *error);
+                                   enum ledger_durability durability, struct error *error);
 
 /* What became of a plan's batches, by their rows. */
 struct ledger_verdict {
@@ -385,7 +386,9 @@ struct ledger_outcome {
 };
 /* attempted or voiding -> committed; batches -> committed or rejected with their counts; the sink's
  * last committed plan; objects of which every batch is final are doomed. Committed already: OK,
- * nothing changes. CONFLICT when the plan is open or void. */
+ * nothing changes. CONFLICT when the plan is open or void. Committed, not durable: what a power
+ * loss takes of it, the table's property brings back; who deletes what it doomed calls db_sync
+ * first. */
 MUST_USE err ledger_finish_plan(const struct db *db, str plan_id,
                                 const struct ledger_outcome *outcome, struct error *error);
 

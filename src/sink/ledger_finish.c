@@ -211,7 +211,7 @@ err ledger_finish_plan(const struct db *db, str plan_id, const struct ledger_out
                        struct error *error)
 {
     struct finishing finishing = {.plan_id = plan_id, .outcome = outcome};
-    return db_transact(db, finish_body, &finishing, error);
+    return db_transact_later(db, finish_body, &finishing, error);
 }
 
 static err void_rejected_body(struct db_tx *tx, void *context, struct error *error)

@@ -315,10 +315,11 @@ static err mark_attempted_body(struct db_tx *tx, void *context, struct error *er
 }
 
 err ledger_mark_attempted(const struct db *db, str plan_id, str try_json, str counts,
-                          struct error *error)
+                          enum ledger_durability durability, struct error *error)
 {
     struct marking marking = {.plan_id = plan_id, .try_json = try_json, .counts = counts};
-    return db_transact(db, mark_attempted_body, &marking, error);
+    return durability == LEDGER_LATER ? db_transact_later(db, mark_attempted_body, &marking, error)
+                                      : db_transact(db, mark_attempted_body, &marking, error);
 }
 
 /* ---- fences ---- */

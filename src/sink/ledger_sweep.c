@@ -75,7 +75,7 @@ err ledger_settle_doomed(const struct db *db, const struct ledger_doomed_done *o
                          size_t count, struct error *error)
 {
     struct settling settling = {.objects = objects, .count = count};
-    return db_transact(db, settle_doomed_body, &settling, error);
+    return db_transact_later(db, settle_doomed_body, &settling, error);
 }
 
 /* ---- age ---- */

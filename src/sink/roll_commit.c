@@ -4,6 +4,7 @@
 #include "base/metric.h"
 #include "base/planted.h"
 #include "sink/roll_steps.h"
+#include "table/catalog_local.h"
 
 /* Step 3, the commit of one plan, as a machine:
  *
@@ -218,6 +219,15 @@ static err prepare(struct committing *committing, const struct table *table,
 
 /* ---- one try ---- */
 
+/* The mark is durable before the commit is. A commit to an embedded catalog is a transaction of the
+ * ledger's own log, so that it cannot be durable before what stands there already. */
+static enum ledger_durability mark_durability(const struct roll *roll)
+{
+    const struct catalog_local *local = catalog_local_of(&roll->env->warehouse->catalog);
+    bool same = local != NULL && catalog_local_is_in(local, roll->env->db);
+    return same ? LEDGER_LATER : LEDGER_DURABLE;
+}
+
 static err mark_attempted(struct committing *committing, const struct table *table,
                           struct error *error)
 {
@@ -232,7 +242,8 @@ static err mark_attempted(struct committing *committing, const struct table *tab
     try_made.has_base = metadata_main(table->metadata, &try_made.base);
     str record;
     TRY(plan_print_try(roll->arena, &try_made, &record, error));
-    TRY(ledger_mark_attempted(roll->env->db, plan->row.id, record, result->counts_json, error));
+    TRY(ledger_mark_attempted(roll->env->db, plan->row.id, record, result->counts_json,
+                              mark_durability(roll), error));
     CRASH_POINT(plan_attempted);
     result->recorded = true;
     /* In step with the row, so that a finish of this tick needs no second read. */

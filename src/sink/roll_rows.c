@@ -276,6 +276,10 @@ static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error
     if (none && !files->late) {
         return store_remove(files, key, error);
     }
+    if (!pass->mends && !pass->told) {
+        TRY(db_sync(pass->roll->env->db, error)); /* that there was a try is known for good */
+        pass->told = true;
+    }
     struct store_meta meta = {.content_type = STR_INIT("application/x-ndjson"), .count = 2};
     meta.entries[0] = (struct store_meta_entry){
         STR("schema-id"), str_format(pass->batch_scratch, "%d", pass->schema.id)};

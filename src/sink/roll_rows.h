@@ -55,6 +55,7 @@ struct rows_pass {
     str unwritable;   /* why the file cannot hold the plan's one batch; data NULL: it can */
     buf rejects;      /* of the batch under way */
     bool mends;       /* the plan is committed: this verdict is the last one */
+    bool told;        /* the ledger knows of the try, whatever happens */
     /* partitions */
     bool partitioned;
     bool limited; /* groups were refused already */

@@ -29,6 +29,9 @@ static err sweep_page(const struct roll_env *env, struct arena *arena, i64 *out_
         return error_memory(error);
     }
     TRY(settle_hints(env, error));
+    if (count > 0) {
+        TRY(db_sync(env->db, error)); /* what doomed them is for good */
+    }
     i64 deleted = 0;
     for (size_t i = 0; i < count; i++) {
         struct error told = {0};

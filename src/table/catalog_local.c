@@ -456,3 +456,8 @@ struct catalog_local *catalog_local_of(const struct catalog *catalog)
 {
     return catalog->ops == &LOCAL_OPS ? catalog->self : NULL;
 }
+
+bool catalog_local_is_in(const struct catalog_local *local, const struct db *db)
+{
+    return local->rows.db->ops == db->ops && local->rows.db->self == db->self;
+}

@@ -41,6 +41,9 @@ MUST_USE err catalog_local_open(struct arena *arena, const struct catalog_local_
 void catalog_local_close(struct catalog *catalog);
 /* NULL when the catalog is of another kind. */
 struct catalog_local *catalog_local_of(const struct catalog *catalog);
+/* Whether its pointers are rows of this database: then no commit is durable without all that was
+ * committed to the database before. */
+bool catalog_local_is_in(const struct catalog_local *local, const struct db *db);
 
 /* UTF-8 without control characters, 1 to CATALOG_NAME_BYTES_MAX bytes, not slashes alone. */
 MUST_USE err catalog_check_name(str name, struct error *error);

@@ -520,18 +520,21 @@ static void no_try_starts_after_a_void_a_stop_or_a_patch(void **state)
     struct ledger_plan plan = claimed_plan(f, 1000, 100);
     str tried = STR("{\"snapshot\":1}");
     str counts = STR("{}");
-    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, &f->error));
-    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, &f->error));
+    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, &f->error));
+    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, &f->error));
     must(f, ledger_disable_sink(&f->db, f->sink_id, STR("test"), STR(""), &f->error));
-    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, NULL), CONFLICT);
+    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, NULL),
+                     CONFLICT);
     must(f, ledger_resume_sink(&f->db, f->sink_id, &f->error));
-    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, &f->error));
+    must(f, ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, &f->error));
     i64 seconds = 90;
     const struct ledger_sink_patch patch = {.roll_seconds = &seconds};
     must(f, ledger_patch_sink(&f->db, f->sink_id, &patch, &f->error));
-    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, NULL), CONFLICT);
+    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, NULL),
+                     CONFLICT);
     must(f, ledger_begin_void(&f->db, plan.id, STR("test"), &f->error));
-    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, NULL), CONFLICT);
+    assert_int_equal(ledger_mark_attempted(&f->db, plan.id, tried, counts, LEDGER_DURABLE, NULL),
+                     CONFLICT);
     must(f, ledger_live_plan(&f->db, f->arena, f->sink_id, &plan, &f->error));
     assert_true(
         str_equal(plan.attempts, STR("[{\"snapshot\":1},{\"snapshot\":1},{\"snapshot\":1}]")));
@@ -545,7 +548,8 @@ static void an_attempted_plan_is_not_voided_without_voiding(void **state)
     struct ledger_plan plan = claimed_plan(f, 1000, 100);
     assert_int_equal(ledger_begin_void(&f->db, plan.id, STR("test"), NULL), CONFLICT);
     assert_int_equal(ledger_record_fence(&f->db, plan.id, 5, NULL), CONFLICT);
-    must(f, ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), &f->error));
+    must(f,
+         ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), LEDGER_DURABLE, &f->error));
     assert_int_equal(ledger_void_open(&f->db, plan.id, STR("test"), NULL, 0, NULL), CONFLICT);
     assert_int_equal(ledger_end_void(&f->db, plan.id, NULL, 0, NULL), CONFLICT);
     must(f, ledger_begin_void(&f->db, plan.id, STR("first"), &f->error));
@@ -575,7 +579,8 @@ static void a_finish_is_done_once_however_often_it_is_repeated(void **state)
                                            .snapshot_id = 77,
                                            .roll_us = 1500000};
     assert_int_equal(ledger_finish_plan(&f->db, plan.id, &outcome, NULL), CONFLICT);
-    must(f, ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), &f->error));
+    must(f,
+         ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), LEDGER_DURABLE, &f->error));
     for (int i = 0; i < 3; i++) {
         must(f, ledger_finish_plan(&f->db, plan.id, &outcome, &f->error));
     }
@@ -594,7 +599,8 @@ static void a_finish_that_does_not_fit_the_plan_changes_nothing(void **state)
     struct roll_fixture *f = *state;
     send_batch(f, "a", "{\"x\":1}");
     struct ledger_plan plan = claimed_plan(f, 1000, 100);
-    must(f, ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), &f->error));
+    must(f,
+         ledger_mark_attempted(&f->db, plan.id, STR("{}"), STR("{}"), LEDGER_DURABLE, &f->error));
     const struct ledger_verdict verdict = {STR("b"), 1, 0};
     struct ledger_outcome outcome = {.verdicts = &verdict, .verdict_count = 1};
     assert_int_equal(ledger_finish_plan(&f->db, plan.id, &outcome, NULL), CORRUPT);

@@ -341,7 +341,7 @@ static void an_object_that_cannot_be_deleted_is_tried_again(void **state)
     send_batch(f, "a", "{\"x\":1}");
     roll_out(f);
     i64 deleted = 0;
-    door_arm(f, DOOR_FAILS, 2); /* the first is the list */
+    door_arm(f, DOOR_FAILS, 3); /* after the list, and the sync of the ledger */
     must(f, sweep_objects(&f->env, &deleted, &f->error));
     assert_int_equal(deleted, 0);
     door_heal(f);
