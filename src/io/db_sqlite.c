@@ -2,10 +2,12 @@
  * commits once, and then answers them all: the cost of the sync is shared, the fate is not. A group
  * of later bodies alone is committed without a sync; the next other one syncs the write-ahead log,
  * and with it all that stands before. Readers take a connection from a pool; each read is a
- * transaction begun after the call, so it sees whatever was answered before. */
+ * transaction begun after the call, so it sees whatever was answered before. A third thread copies
+ * the write-ahead log into the database meanwhile. */
 #include "io/db.h"
 
 #include "base/assert.h"
+#include "base/queue.h"
 #include "io/db_statement.h"
 #include "io/file.h"
 
@@ -14,7 +16,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { READERS = 4, WAITING_MAX = 4096, GROUP_MAX = 256, CHECKPOINT_PAGES = 2000 };
+enum { READERS = 4, WAITING_MAX = 4096, GROUP_MAX = 256 };
+/* Of the write-ahead log: so many more, and they are copied; so many, and it has to begin anew. */
+enum { CHECKPOINT_PAGES = 4000, WAL_PAGES_MAX = 16000 };
 
 enum durability { DURABLE, LATER };
 
@@ -42,9 +46,15 @@ struct sqlite_db {
     struct db_connection writer;
     /* the writer thread's own */
     int wal_pages;
+    int copied_pages;        /* of them, when a copy was last asked for */
     enum durability setting; /* of the connection */
     bool wrote;              /* the last commit wrote frames */
     bool unsynced;           /* frames of the log may not be on the disk */
+
+    pthread_mutex_t copying; /* one at a time */
+    struct queue *copies;    /* asked for; one wake is as good as many */
+    pthread_t copier_thread;
+    struct db_connection copier;
 
     pthread_mutex_t reader_lock;
     pthread_cond_t reader_free;
@@ -260,16 +270,43 @@ static int wal_grew(void *context, sqlite3 *handle, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Between groups, so that no answer waits for it. Its syncs are watched like all others. */
-static void checkpoint(struct sqlite_db *db, int mode)
+/* Its syncs are watched like all others. */
+static void checkpoint(struct sqlite_db *db, struct db_connection *connection, int mode)
 {
-    int code = sqlite3_wal_checkpoint_v2(db->writer.handle, NULL, mode, NULL, NULL);
+    (void)pthread_mutex_lock(&db->copying);
+    int code = sqlite3_wal_checkpoint_v2(connection->handle, NULL, mode, NULL, NULL);
+    (void)pthread_mutex_unlock(&db->copying);
     if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY) {
         struct error error = {0};
-        err ignored = db_connection_failed(&db->writer, "checkpoint", &error);
+        err ignored = db_connection_failed(connection, "checkpoint", &error);
         (void)ignored; /* a failed sync ended the process; anything else is tried again later */
     }
-    db->wal_pages = 0;
+}
+
+static void *copier_thread(void *argument)
+{
+    struct sqlite_db *db = argument;
+    while (queue_pop(db->copies, -1) != NULL) {
+        checkpoint(db, &db->copier, SQLITE_CHECKPOINT_PASSIVE);
+    }
+    return NULL;
+}
+
+/* The pages are copied beside the writer, so that no answer waits for the syncs. But the log only
+ * begins anew when all of it was copied: if it never is, the writer copies what is left. */
+static void checkpoint_if_due(struct sqlite_db *db)
+{
+    if (db->wal_pages < db->copied_pages) {
+        db->copied_pages = 0; /* it began anew */
+    }
+    if (db->wal_pages >= WAL_PAGES_MAX) {
+        checkpoint(db, &db->writer, SQLITE_CHECKPOINT_PASSIVE);
+        db->wal_pages = 0;
+    } else if (db->wal_pages - db->copied_pages >= CHECKPOINT_PAGES) {
+        db->copied_pages = db->wal_pages;
+        bool woken = queue_push(db->copies, db);
+        (void)woken;
+    }
 }
 
 /* ---- the writer thread ---- */
@@ -303,11 +340,9 @@ static void *writer_thread(void *argument)
     struct sqlite_db *db = argument;
     for (struct job *group = group_take(db); group != NULL; group = group_take(db)) {
         group_do(db, group);
-        if (db->wal_pages >= CHECKPOINT_PAGES) {
-            checkpoint(db, SQLITE_CHECKPOINT_PASSIVE);
-        }
+        checkpoint_if_due(db);
     }
-    checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE);
+    checkpoint(db, &db->writer, SQLITE_CHECKPOINT_TRUNCATE);
     return NULL;
 }
 
@@ -448,6 +483,7 @@ static void readers_close(struct sqlite_db *db)
     for (size_t i = 0; i < READERS; i++) {
         db_connection_close(&db->readers[i]);
     }
+    db_connection_close(&db->copier);
 }
 
 static void sqlite_close(void *self)
@@ -458,6 +494,9 @@ static void sqlite_close(void *self)
     (void)pthread_cond_broadcast(&db->arrived);
     (void)pthread_mutex_unlock(&db->lock);
     (void)pthread_join(db->thread, NULL);
+    queue_close(db->copies);
+    (void)pthread_join(db->copier_thread, NULL);
+    queue_destroy(db->copies);
     assert(db->free_count == READERS);
     readers_close(db);
     db_connection_close(&db->writer);
@@ -471,21 +510,27 @@ static const struct db_ops sqlite_ops = {
     .close = sqlite_close,
 };
 
-MUST_USE static err sqlite_connect(struct sqlite_db *db, str path, struct error *error)
+MUST_USE static err readers_open(struct sqlite_db *db, str path, struct error *error)
 {
-    TRY(db_connection_open(&db->writer, path, DB_CONNECTION_WRITER, error));
-    (void)sqlite3_wal_hook(db->writer.handle, wal_grew, db);
+    TRY(db_connection_open(&db->copier, path, DB_CONNECTION_READER, error));
     for (size_t i = 0; i < READERS; i++) {
-        err result = db_connection_open(&db->readers[i], path, DB_CONNECTION_READER, error);
-        if (result != OK) {
-            readers_close(db);
-            db_connection_close(&db->writer);
-            return result;
-        }
+        TRY(db_connection_open(&db->readers[i], path, DB_CONNECTION_READER, error));
         db->free_readers[i] = &db->readers[i];
     }
     db->free_count = READERS;
     return OK;
+}
+
+MUST_USE static err sqlite_connect(struct sqlite_db *db, str path, struct error *error)
+{
+    TRY(db_connection_open(&db->writer, path, DB_CONNECTION_WRITER, error));
+    (void)sqlite3_wal_hook(db->writer.handle, wal_grew, db);
+    err result = readers_open(db, path, error);
+    if (result != OK) {
+        readers_close(db);
+        db_connection_close(&db->writer);
+    }
+    return result;
 }
 
 /* ---- in memory: one connection, one lock, bodies within bodies allowed ---- */
@@ -582,9 +627,11 @@ err db_open_sqlite(struct arena *arena, str path, const struct seam *seam, struc
     db->seam = seam;
     TRY(file_prepare(name, error));
     TRY(sqlite_connect(db, name, error));
+    db->copies = queue_create(1);
     int made = pthread_mutex_init(&db->lock, NULL) | pthread_cond_init(&db->arrived, NULL) |
-               pthread_mutex_init(&db->reader_lock, NULL) |
+               pthread_mutex_init(&db->copying, NULL) | pthread_mutex_init(&db->reader_lock, NULL) |
                pthread_cond_init(&db->reader_free, NULL) |
+               pthread_create(&db->copier_thread, NULL, copier_thread, db) |
                pthread_create(&db->thread, NULL, writer_thread, db);
     assert(made == 0);
     *out_db = (struct db){.ops = &sqlite_ops, .self = db};

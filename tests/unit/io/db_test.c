@@ -335,6 +335,29 @@ static void what_a_killed_process_was_answered_is_there(void **state)
     assert_int_equal(count_rows(f), 100);
 }
 
+enum { LARGE_BYTES = MIB, LARGE_ROWS = 120, LOG_BYTES_MAX = 80 * MIB };
+
+static err write_large(struct db_tx *tx, void *context, struct error *error)
+{
+    const i64 *key = context;
+    static char bytes[LARGE_BYTES];
+    return db_run(tx, error, "INSERT INTO t (k, b) VALUES (?1, ?2)", DB_N(*key),
+                  DB_B(((str){bytes, sizeof(bytes)})));
+}
+
+/* Copied beside the writer or, in the end, by it. */
+static void the_log_begins_anew_however_much_is_written(void **state)
+{
+    struct fixture *f = *state;
+    struct stat log;
+    for (i64 key = 0; key < LARGE_ROWS; key++) {
+        assert_int_equal(db_transact_later(&f->db, write_large, &key, NULL), OK);
+    }
+    assert_int_equal(stat(str_format(f->arena, "%s-wal", f->path.data).data, &log), 0);
+    assert_in_range(log.st_size, 1, LOG_BYTES_MAX);
+    assert_int_equal(count_rows(f), LARGE_ROWS);
+}
+
 static err write_in_read(struct db_tx *tx, void *context, struct error *error)
 {
     (void)context;
@@ -638,6 +661,7 @@ int main(void)
         {"memory: bodies_may_nest", bodies_may_nest_in_memory, set_up_memory, tear_down, NULL},
         FILE_ONLY(what_was_answered_is_there_after_a_reopen),
         FILE_ONLY(what_a_killed_process_was_answered_is_there),
+        FILE_ONLY(the_log_begins_anew_however_much_is_written),
         FILE_ONLY(a_read_may_write_nothing),
         FILE_ONLY(a_read_sees_one_snapshot),
         FILE_ONLY(groups_share_a_commit_but_not_a_fate),
