@@ -1,38 +1,26 @@
 #include "base/arena.h"
 
+#include "base/arena_pages.h"
 #include "base/assert.h"
 
 #include <malloc.h>
 #include <stdlib.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_POISONS 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_POISONS 1
-#endif
-
 #ifdef ARENA_POISONS
-#include <sanitizer/asan_interface.h>
 /* A poisoned gap after each allocation catches an overrun into the next one. */
 enum { ARENA_GAP = 16 };
-#define POISON(bytes, size)   __asan_poison_memory_region((bytes), (size))
-#define UNPOISON(bytes, size) __asan_unpoison_memory_region((bytes), (size))
 #else
 enum { ARENA_GAP = 0 };
-#define POISON(bytes, size)   ((void)0)
-#define UNPOISON(bytes, size) ((void)0)
 #endif
 
 enum { ARENA_ALIGN = 16, ARENA_CHUNK_MIN = 4 * KIB, ARENA_CHUNK_MAX = 1 * MIB };
-enum { BLOCK_RETURNED_BYTES = 512 * KIB, TOP_RETURNED_BYTES = 1 * MIB };
+enum { TOP_RETURNED_BYTES = 1 * MIB };
 
 /* The payload follows the head. `size` is the payload's. */
 struct chunk {
     struct chunk *next;
     size_t size;
+    struct pages pages; /* where it is */
 };
 
 _Static_assert(sizeof(struct chunk) % ARENA_ALIGN == 0, "the payload must be aligned");
@@ -43,6 +31,7 @@ struct block {
     struct block *previous;
     size_t size; /* head included */
     u64 number;
+    struct pages pages; /* where it is */
 };
 
 _Static_assert(sizeof(struct block) % ARENA_ALIGN == 0, "the bytes must be aligned");
@@ -84,7 +73,7 @@ static void arena_drop_free(struct arena *arena)
         struct chunk *next = chunk->next;
         arena->bytes -= sizeof(struct chunk) + chunk->size;
         UNPOISON(chunk_payload(chunk), chunk->size);
-        free(chunk);
+        pages_give(chunk->pages);
         chunk = next;
     }
 }
@@ -119,8 +108,23 @@ void arena_destroy_at(struct arena **arena)
  * that size for the next time, in each thread anew. */
 void arena_return_blocks(void)
 {
-    (void)mallopt(M_MMAP_THRESHOLD, BLOCK_RETURNED_BYTES);
+    (void)mallopt(M_MMAP_THRESHOLD, PAGES_BYTES_MIN);
     (void)mallopt(M_TRIM_THRESHOLD, TOP_RETURNED_BYTES);
+}
+
+void arena_keep(size_t bytes_max)
+{
+    pages_keep(bytes_max);
+}
+
+void arena_trim(void)
+{
+    pages_trim();
+}
+
+size_t arena_kept(void)
+{
+    return pages_kept();
 }
 
 void arena_fail_growth_at(i64 n)
@@ -177,11 +181,10 @@ static bool arena_add_chunk(struct arena *arena, size_t need)
     size_t total = least > arena->chunk_size || growth_is_each ? least : arena->chunk_size;
     total = total < left ? total : left;
 
-    struct chunk *chunk = malloc(total);
-    assert(chunk != NULL);
-    chunk->size = total - sizeof(struct chunk);
     struct chunk **list = arena_free_list(arena);
-    chunk->next = *list;
+    struct pages pages = pages_take(total);
+    struct chunk *chunk = pages.bytes;
+    *chunk = (struct chunk){.next = *list, .size = total - sizeof(struct chunk), .pages = pages};
     *list = chunk;
     arena->bytes += total;
     if (arena->chunk_size < ARENA_CHUNK_MAX) {
@@ -301,9 +304,10 @@ static void block_link(struct arena *arena, struct block *block)
 
 static void *block_make(struct arena *arena, size_t size)
 {
-    struct block *block = malloc(size);
-    assert(block != NULL);
-    *block = (struct block){.next = arena->blocks, .size = size, .number = arena->block_count++};
+    struct pages pages = pages_take(size);
+    struct block *block = pages.bytes;
+    *block = (struct block){
+        .next = arena->blocks, .size = size, .number = arena->block_count++, .pages = pages};
     block_link(arena, block);
     arena->bytes += size;
     return block + 1;
@@ -311,10 +315,11 @@ static void *block_make(struct arena *arena, size_t size)
 
 static void *block_resize(struct arena *arena, struct block *block, size_t size)
 {
-    struct block *moved = realloc(block, size);
-    assert(moved != NULL);
+    struct pages pages = pages_grow(block->pages, block->size, size);
+    struct block *moved = pages.bytes;
     arena->bytes += size - moved->size;
     moved->size = size;
+    moved->pages = pages;
     block_link(arena, moved);
     return moved + 1;
 }
@@ -329,7 +334,7 @@ static void blocks_free(struct arena *arena, u64 count)
             block->next->previous = NULL;
         }
         arena->bytes -= block->size;
-        free(block);
+        pages_give(block->pages);
     }
 }
 

@@ -43,6 +43,12 @@ bool arena_refused(const struct arena *arena);
 
 /* For the whole process, before its threads: large chunks go back to the system when freed. */
 void arena_return_blocks(void);
+/* For the whole process: up to so many bytes of large chunks and blocks that arenas gave back are
+ * kept for whichever needs some next, instead. At first none is. */
+void arena_keep(size_t bytes_max);
+/* What was kept before the last call and not needed since goes back to the system. */
+void arena_trim(void);
+size_t arena_kept(void); /* bytes */
 
 /* For tests: the n-th growth from now (1 = the next) fails as if at the limit; 0 turns it off.
  * Counts over all arenas of the thread. */

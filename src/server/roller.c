@@ -241,6 +241,7 @@ static err start_threads(struct roller *roller, struct error *error)
     if (pthread_create(&roller->tick, NULL, roller_tick_run, roller) != 0) {
         return error_set(error, IO, ERROR_OVERLOADED, "no thread for the roller's tick");
     }
+    arena_keep(ROLLER_WARM_BYTES);
     return OK;
 }
 
@@ -281,6 +282,7 @@ static err make(struct arena *arena, const struct roller_options *options,
 
 static void unmake(struct roller *roller)
 {
+    arena_keep(0);
     crew_destroy(roller->crew);
     queue_destroy(roller->pokes);
     queue_destroy(roller->jobs);

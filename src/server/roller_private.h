@@ -17,6 +17,10 @@
 enum { ROLLER_WORKERS_MAX = 16, ROLLER_ID_MAX = 64, ROLLER_JOBS_MAX = 64 };
 #define ROLLER_NEVER INT64_MAX
 
+/* Of the memory of rolls, what is kept for the next one within a minute: about one roll's of
+ * 64 MiB. */
+#define ROLLER_WARM_BYTES ((size_t)128 * MIB)
+
 enum roller_job { ROLLER_ROLL, ROLLER_RECOVER, ROLLER_HOUSEKEEP };
 
 /* One sink that the process has heard of. Lives until the process ends. */

@@ -231,6 +231,7 @@ static void regular(struct tick *tick, i64 now)
 {
     if (now >= tick->running_at) {
         count_running(tick, now);
+        arena_trim();
         tick->running_at = now + RUNNING_SECONDS * TIME_SECOND_US;
     }
     if (now >= tick->all_at) {

@@ -257,6 +257,86 @@ static void each_growth_of_a_large_array_can_fail(void **state)
     arena_fail_growth_at(0);
 }
 
+/* ---- memory that is kept for the next arena ---- */
+
+enum { LARGE_BYTES = 2 * MIB };
+
+static void *make_large_and_give_it_back(size_t size)
+{
+    AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
+    char *array = arena_regrow(arena, NULL, 0, size);
+    assert_non_null(array);
+    memset(array, 'x', size);
+    return array;
+}
+
+static void large_memory_is_kept_for_the_next_arena_up_to_the_bound(void **state)
+{
+    (void)state;
+    assert_int_equal(arena_kept(), 0);
+    (void)make_large_and_give_it_back(LARGE_BYTES);
+    assert_int_equal(arena_kept(), 0);
+    arena_keep((size_t)5 * MIB);
+    void *first = make_large_and_give_it_back(LARGE_BYTES);
+    size_t kept = arena_kept();
+    assert_in_range(kept, LARGE_BYTES, LARGE_BYTES + KIB);
+    assert_ptr_equal(make_large_and_give_it_back(LARGE_BYTES), first);
+    assert_int_equal(arena_kept(), kept);
+    /* It is much too large for this, which is kept beside it. */
+    (void)make_large_and_give_it_back(LARGE_BYTES / 4 + KIB);
+    assert_in_range(arena_kept(), kept + LARGE_BYTES / 4, kept + LARGE_BYTES / 4 + 2 * KIB);
+    /* The oldest go first, and what is larger than the bound is not kept at all. */
+    (void)make_large_and_give_it_back(2 * LARGE_BYTES);
+    assert_in_range(arena_kept(), 2 * LARGE_BYTES, 5 * MIB);
+    (void)make_large_and_give_it_back(4 * LARGE_BYTES);
+    assert_in_range(arena_kept(), 2 * LARGE_BYTES, 5 * MIB);
+    arena_keep(0);
+    assert_int_equal(arena_kept(), 0);
+}
+
+static void kept_memory_that_nobody_takes_goes_back_at_the_second_trim(void **state)
+{
+    (void)state;
+    arena_keep((size_t)8 * MIB);
+    (void)make_large_and_give_it_back(LARGE_BYTES);
+    arena_trim();
+    assert_int_not_equal(arena_kept(), 0);
+    (void)make_large_and_give_it_back(LARGE_BYTES);
+    arena_trim();
+    assert_int_not_equal(arena_kept(), 0);
+    arena_trim();
+    assert_int_equal(arena_kept(), 0);
+    arena_keep(0);
+}
+
+static void arrays_grow_over_kept_memory_with_their_bytes(void **state)
+{
+    (void)state;
+    arena_keep((size_t)16 * MIB);
+    for (size_t size = MIB; size <= 4 * MIB; size *= 2) {
+        (void)make_large_and_give_it_back(size);
+    }
+    AUTO_ARENA struct arena *arena = arena_create((size_t)64 * MIB);
+    size_t size = 64 * KIB;
+    u32 *array = arena_regrow(arena, NULL, 0, size);
+    for (size_t i = 0; i < size / sizeof(u32); i++) {
+        array[i] = (u32)i;
+    }
+    for (size_t count = size / sizeof(u32); size < 8 * MIB; size *= 2) {
+        array = arena_regrow(arena, array, size, 2 * size);
+        assert_non_null(array);
+        for (size_t i = 0; i < 2 * size / sizeof(u32); i++) {
+            assert_true(i >= count || array[i] == (u32)i);
+            array[i] = (u32)i;
+        }
+        count = 2 * size / sizeof(u32);
+    }
+    /* What they were in is there for others; the limit counts what was asked for. */
+    assert_int_not_equal(arena_kept(), 0);
+    assert_in_range(arena_bytes(arena), size, size + KIB);
+    arena_keep(0);
+}
+
 static void destroying_nothing_is_allowed(void **state)
 {
     (void)state;
@@ -285,6 +365,9 @@ int main(void)
         cmocka_unit_test(arrays_that_grow_large_leave_nothing_behind),
         cmocka_unit_test(a_mark_gives_back_the_arrays_made_since),
         cmocka_unit_test(each_growth_of_a_large_array_can_fail),
+        cmocka_unit_test(large_memory_is_kept_for_the_next_arena_up_to_the_bound),
+        cmocka_unit_test(kept_memory_that_nobody_takes_goes_back_at_the_second_trim),
+        cmocka_unit_test(arrays_grow_over_kept_memory_with_their_bytes),
         cmocka_unit_test(destroying_nothing_is_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
