@@ -60,16 +60,30 @@ static err cached(struct roll *roll, const struct roll_plan *plan, struct object
     return OK;
 }
 
-static bool segment_of(const struct ledger_batch *batch, str body, str *out_segment)
+static bool segment_place(const struct ledger_batch *batch, str body, str *out_segment)
 {
     i64 end = 0;
     if (batch->offset < 0 || batch->bytes < 0 || !num_add_i64(batch->offset, batch->bytes, &end) ||
         end > (i64)body.size) {
         return false;
     }
-    str segment = {body.data + batch->offset, (size_t)batch->bytes};
+    *out_segment = (str){body.data + batch->offset, (size_t)batch->bytes};
+    return true;
+}
+
+static bool hash_fits(const struct ledger_batch *batch, const struct sha256 *hash)
+{
+    return memcmp(hash->bytes, batch->sha256.bytes, sizeof(hash->bytes)) == 0;
+}
+
+static bool segment_of(const struct ledger_batch *batch, str body, str *out_segment)
+{
+    str segment;
+    if (!segment_place(batch, body, &segment)) {
+        return false;
+    }
     struct sha256 hash = crypto_sha256(segment);
-    if (memcmp(hash.bytes, batch->sha256.bytes, sizeof(hash.bytes)) != 0) {
+    if (!hash_fits(batch, &hash)) {
         return false;
     }
     *out_segment = segment;
@@ -154,40 +168,107 @@ err roll_read_batches(struct roll *roll, struct roll_plan *plan, struct roll_byt
 
 void roll_stream_close(struct roll_stream *stream)
 {
-    arena_destroy_at(&stream->arena);
-    stream->key = (str){0};
+    for (size_t i = 0; i < ARRAY_COUNT(stream->objects); i++) {
+        arena_destroy_at(&stream->objects[i].arena);
+        stream->objects[i].key = (str){0};
+    }
+    stream->ahead = 0;
 }
 
 /* Memory of the objects before is used again, unless it is of an uncommonly large one. */
-static void make_room(struct roll_stream *stream)
+static void make_room(struct roll_object *object)
 {
     enum { STREAM_KEPT_BYTES = 16 * MIB };
-    stream->key = (str){0};
-    if (stream->arena != NULL && arena_bytes(stream->arena) > STREAM_KEPT_BYTES) {
-        arena_destroy_at(&stream->arena);
+    object->key = (str){0};
+    if (object->arena != NULL && arena_bytes(object->arena) > STREAM_KEPT_BYTES) {
+        arena_destroy_at(&object->arena);
     }
-    if (stream->arena == NULL) {
-        stream->arena = arena_create((size_t)ROLL_ARENA_MIB_MAX * MIB);
+    if (object->arena == NULL) {
+        object->arena = arena_create((size_t)ROLL_ARENA_MIB_MAX * MIB);
     }
-    arena_reset(stream->arena);
+    arena_reset(object->arena);
+}
+
+static struct roll_object *object_in_memory(struct roll_stream *stream, str key)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(stream->objects); i++) {
+        struct roll_object *object = &stream->objects[i];
+        if (object->key.data != NULL && str_equal(object->key, key)) {
+            return object;
+        }
+    }
+    return NULL;
+}
+
+/* The object of a batch, in memory. *out_object NULL: lost or damaged. */
+static err stream_object(struct roll *roll, const struct roll_plan *plan,
+                         struct roll_stream *stream, size_t batch, struct roll_object **out_object,
+                         struct error *error)
+{
+    str key = plan->batches[batch].object_key;
+    struct roll_object *object = object_in_memory(stream, key);
+    if (object == NULL) {
+        struct cached_object got = {0};
+        object = &stream->objects[0];
+        stream->ahead = 0;
+        make_room(object);
+        TRY(read_object(roll, plan, object->arena, key, &got, error));
+        object->key = got.result == OK ? key : (str){0};
+        object->body = got.body;
+    }
+    *out_object = object->key.data != NULL ? object : NULL;
+    return OK;
+}
+
+/* The bytes of the batch behind `batch`, whose object is `beside`. False: there is none, or the
+ * store does not give it now; when its turn comes it is asked for again. */
+static bool find_next(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
+                      size_t batch, const struct roll_object *beside, str *out_segment)
+{
+    if (batch + 1 >= plan->batch_count) {
+        return false;
+    }
+    const struct ledger_batch *next = &plan->batches[batch + 1];
+    struct roll_object *object = object_in_memory(stream, next->object_key);
+    if (object == NULL) {
+        struct store_object got = {0};
+        struct error told = {0};
+        object = beside == &stream->objects[0] ? &stream->objects[1] : &stream->objects[0];
+        make_room(object);
+        if (store_get(&roll->env->warehouse->files, object->arena, next->object_key, &got, &told) !=
+            OK) {
+            return false;
+        }
+        object->key = next->object_key;
+        object->body = got.body;
+    }
+    return segment_place(next, object->body, out_segment);
 }
 
 err roll_stream_batch(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
                       size_t batch, str *out_segment, bool *out_verified, struct error *error)
 {
     const struct ledger_batch *row = &plan->batches[batch];
+    struct roll_object *object = NULL;
     *out_verified = false;
-    if (stream->key.data == NULL || !str_equal(stream->key, row->object_key)) {
-        struct cached_object object = {0};
-        make_room(stream);
-        TRY(read_object(roll, plan, stream->arena, row->object_key, &object, error));
-        if (object.result != OK) {
-            return OK;
-        }
-        stream->key = row->object_key;
-        stream->body = object.body;
+    TRY(stream_object(roll, plan, stream, batch, &object, error));
+    if (object == NULL || !segment_place(row, object->body, out_segment)) {
+        return OK;
     }
-    *out_verified = segment_of(row, stream->body, out_segment);
+    if (batch > 0 && batch == stream->ahead) {
+        *out_verified = true;
+        return OK;
+    }
+    str next;
+    struct sha256 hashes[2];
+    stream->ahead = 0;
+    if (find_next(roll, plan, stream, batch, object, &next)) {
+        crypto_sha256_pair(*out_segment, next, hashes);
+        stream->ahead = hash_fits(row + 1, &hashes[1]) ? batch + 1 : 0;
+    } else {
+        hashes[0] = crypto_sha256(*out_segment);
+    }
+    *out_verified = hash_fits(row, &hashes[0]);
     return OK;
 }
 

@@ -96,12 +96,16 @@ void roll_bytes_close(struct roll_bytes *bytes);
 MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
                                struct roll_bytes *out_bytes, enum roll_step *out_step,
                                struct error *error);
-/* The same, one batch after the other in memory for one object: what was given is good until the
- * next one. The segments of an object follow each other, so that each is read once. */
+/* The same, one batch after the other in memory for two objects: what was given is good until the
+ * next one. The segments of an object follow each other, so that each is read once. Each second
+ * batch is read and hashed together with the one before it, if the store gives it. */
 struct roll_stream {
-    struct arena *arena; /* NULL: not begun, or closed */
-    str key;             /* of the object in the arena; data NULL: none */
-    str body;
+    struct roll_object {
+        struct arena *arena; /* NULL: not begun, or closed */
+        str key;             /* of the object in the arena; data NULL: none */
+        str body;
+    } objects[2];
+    size_t ahead; /* the batch that was verified with the one before it; 0: none */
 };
 void roll_stream_close(struct roll_stream *stream);
 #define AUTO_ROLL_STREAM __attribute__((cleanup(roll_stream_close)))

@@ -46,6 +46,26 @@ static void pieces_give_the_digest_of_the_whole(void **state)
     }
 }
 
+/* Lengths about each block's end, the two alike or not. */
+static void a_pair_has_the_digests_of_each_alone(void **state)
+{
+    (void)state;
+    char bytes[2 * 260];
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (char)(i * 131 + (i >> 3));
+    }
+    for (size_t first = 0; first <= 260; first++) {
+        for (size_t second = 0; second <= 260; second += 1 + first % 7) {
+            str a = {bytes, first};
+            str b = {bytes + 260, second};
+            struct sha256 both[2];
+            struct sha256 alone[2] = {crypto_sha256(a), crypto_sha256(b)};
+            crypto_sha256_pair(a, b, both);
+            assert_memory_equal(both, alone, sizeof(both));
+        }
+    }
+}
+
 static void equal_means_every_byte(void **state)
 {
     (void)state;
@@ -71,6 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_fips_180),
         cmocka_unit_test(pieces_give_the_digest_of_the_whole),
+        cmocka_unit_test(a_pair_has_the_digests_of_each_alone),
         cmocka_unit_test(equal_means_every_byte),
         cmocka_unit_test(a_wiped_secret_is_gone),
     };

@@ -432,6 +432,27 @@ static void a_table_ahead_of_the_ledger_stops_the_sink(void **state)
 
 /* ---- damage ---- */
 
+/* Batches are verified two at a time: alone, as the first and as the second of a pair. */
+static void one_byte_that_changed_is_seen_in_each_batch_of_a_roll(void **state)
+{
+    struct roll_fixture *f = *state;
+    static const char *const ids[] = {"k1", "k2", "k3"};
+    for (size_t changed = 0; changed < ARRAY_COUNT(ids); changed++) {
+        for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+            char id[8];
+            (void)snprintf(id, sizeof(id), "%s.%zu", ids[i], changed);
+            struct ledger_accept sent = send_batch(f, id, "{\"x\":1}");
+            if (i == changed) {
+                must(f, store_put(&f->store, sent.object_key, STR("{\"x\":9}"), NULL, &f->error));
+            }
+        }
+        roll_out(f);
+        assert_int_equal(table_rows(f), 2 * (changed + 1));
+        assert_int_equal(look_sink(f).waiting_batches, changed + 1);
+        assert_books(f);
+    }
+}
+
 static void damaged_bytes_are_held_and_the_others_go_on(void **state)
 {
     struct roll_fixture *f = *state;
@@ -526,6 +547,7 @@ int main(void)
         TEST(another_sinks_claim_stops_the_first_roll),
         TEST(a_table_that_disagrees_twice_stops_the_sink),
         TEST(a_table_ahead_of_the_ledger_stops_the_sink),
+        TEST(one_byte_that_changed_is_seen_in_each_batch_of_a_roll),
         TEST(damaged_bytes_are_held_and_the_others_go_on),
         TEST(a_lost_object_is_held_and_can_be_discarded),
         TEST(a_plan_that_kills_the_process_stops_its_sink),
