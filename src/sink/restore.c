@@ -55,7 +55,7 @@ static err send_fence(struct restore *restore, const struct table *table, struct
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam, &fence,
                       &request, error));
     struct table after AUTO_TABLE = {0};
-    roll_send(roll, request, &after);
+    roll_send(roll, request, NULL, &after);
     json_decref(request);
     CRASH_POINT(recover_fence_sent);
     return OK;
@@ -276,7 +276,7 @@ static err set_property(struct restore *restore, const struct table *table, bool
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam,
                       &append, &request, error));
     struct table after AUTO_TABLE = {0};
-    roll_send(roll, request, &after);
+    roll_send(roll, request, NULL, &after);
     json_decref(request);
     return OK;
 }

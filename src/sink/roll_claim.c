@@ -250,7 +250,7 @@ static err send_claim(struct roll *roll, const struct table *table, enum roll_st
     if (marked == OK) {
         CRASH_POINT(claim_attempted);
         struct table after AUTO_TABLE = {0};
-        roll_send(roll, request, &after);
+        roll_send(roll, request, NULL, &after);
         CRASH_POINT(claim_sent);
     }
     json_decref(request);

@@ -267,12 +267,20 @@ static err send_try(struct committing *committing, enum roll_step *out_step, str
     json_t *request = NULL;
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, &committing->table,
                       roll->env->seam, &committing->result.append, &request, error));
+    struct catalog_staged staged = {0};
     struct error told = {0};
-    err marked = mark_attempted(committing, &committing->table, &told);
+    roll_stage(roll, request, &staged);
+    err marked = store_group_end(roll->group, &told);
+    if (marked == OK) {
+        CRASH_POINT(commit_files_durable);
+        marked = mark_attempted(committing, &committing->table, &told);
+    }
     if (marked == OK) {
         table_close(&committing->after);
-        roll_send(roll, request, &committing->after);
+        roll_send(roll, request, &staged, &committing->after);
         CRASH_POINT(commit_sent);
+    } else {
+        catalog_unstage(&roll->env->warehouse->catalog, &staged);
     }
     json_decref(request);
     *out_step = marked == OK ? STEP_GO : STEP_LATER;

@@ -70,8 +70,12 @@ MUST_USE err roll_mismatch(struct roll *roll, enum plan_reading reading, const s
                            enum roll_step *out_step, struct error *error);
 /* It agrees: forgets a noted mismatch. */
 MUST_USE err roll_match(struct roll *roll, struct error *error);
-/* Sends one request. Whatever comes decides nothing; *out_after may be empty. */
-void roll_send(struct roll *roll, const json_t *request, struct table *out_after);
+/* What the commit of this request will write joins the roll's group, where the catalog can. */
+void roll_stage(struct roll *roll, const json_t *request, struct catalog_staged *out_staged);
+/* Sends one request. Whatever comes decides nothing; *out_after may be empty. `staged`: of the same
+ * request, its group durable; NULL: nothing. */
+void roll_send(struct roll *roll, const json_t *request, struct catalog_staged *staged,
+               struct table *out_after);
 /* The store tells of the table's present version (the pointer's copy, section 9). Before the ledger
  * tells of what the version proves: a copy of that ledger can be put back, and the table must not
  * have gone back behind it with an older one. */

@@ -162,12 +162,20 @@ err roll_match(struct roll *roll, struct error *error)
     return OK;
 }
 
-void roll_send(struct roll *roll, const json_t *request, struct table *out_after)
+void roll_stage(struct roll *roll, const json_t *request, struct catalog_staged *out_staged)
+{
+    catalog_stage(&roll->env->warehouse->catalog, roll->arena, sink_table(roll), request,
+                  roll->group, out_staged);
+}
+
+void roll_send(struct roll *roll, const json_t *request, struct catalog_staged *staged,
+               struct table *out_after)
 {
     struct error ignored = {0};
     struct table after = {0};
-    err sent = catalog_commit(&roll->env->warehouse->catalog, roll->arena, sink_table(roll),
-                              request, &after, &ignored);
+    struct catalog_staged none = {0};
+    err sent = catalog_commit_staged(&roll->env->warehouse->catalog, roll->arena, sink_table(roll),
+                                     request, staged != NULL ? staged : &none, &after, &ignored);
     PLANTED_ACT(22, sent == CONFLICT, roll, NULL, NULL);
     if (sent == OK) {
         *out_after = after;

@@ -36,7 +36,7 @@ static err send_fence(struct roll *roll, struct roll_plan *plan, const struct ta
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam, &fence,
                       &request, error));
     struct table after AUTO_TABLE = {0};
-    roll_send(roll, request, &after);
+    roll_send(roll, request, NULL, &after);
     json_decref(request);
     CRASH_POINT(fence_sent);
     return OK;

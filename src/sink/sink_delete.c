@@ -36,7 +36,7 @@ static err send_last_fence(struct roll *roll, const struct table *table, struct 
     TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam, &fence,
                       &request, error));
     struct table after AUTO_TABLE = {0};
-    roll_send(roll, request, &after);
+    roll_send(roll, request, NULL, &after);
     json_decref(request);
     CRASH_POINT(last_fence_sent);
     return OK;
@@ -79,7 +79,7 @@ static err settle_plan(struct roll *roll, const struct table *table, enum roll_s
         TRY(commit_append(roll->arena, &roll->env->warehouse->locations, table, roll->env->seam,
                           &fence, &request, error));
         struct table after AUTO_TABLE = {0};
-        roll_send(roll, request, &after);
+        roll_send(roll, request, NULL, &after);
         json_decref(request);
         *out_step = STEP_AGAIN;
         return OK;

@@ -22,6 +22,38 @@ err catalog_commit(const struct catalog *catalog, struct arena *arena, struct ta
     return catalog->ops->commit(catalog->self, arena, name, request, out_after, error);
 }
 
+void catalog_stage(const struct catalog *catalog, struct arena *arena, struct table_name name,
+                   const json_t *request, struct store_group *group,
+                   struct catalog_staged *out_staged)
+{
+    struct error ignored = {0};
+    *out_staged = (struct catalog_staged){0};
+    if (catalog->ops->stage == NULL || catalog->ops->stage(catalog->self, arena, name, request,
+                                                           group, out_staged, &ignored) != OK) {
+        *out_staged = (struct catalog_staged){0}; /* the commit tells of it */
+    }
+}
+
+err catalog_commit_staged(const struct catalog *catalog, struct arena *arena,
+                          struct table_name name, const json_t *request,
+                          struct catalog_staged *staged, struct table *out_after,
+                          struct error *error)
+{
+    if (staged->after == NULL) {
+        return catalog_commit(catalog, arena, name, request, out_after, error);
+    }
+    assert(out_after == NULL || out_after->metadata == NULL);
+    return catalog->ops->commit_staged(catalog->self, arena, name, request, staged, out_after,
+                                       error);
+}
+
+void catalog_unstage(const struct catalog *catalog, struct catalog_staged *staged)
+{
+    if (staged->after != NULL) {
+        catalog->ops->unstage(catalog->self, staged);
+    }
+}
+
 err catalog_create(const struct catalog *catalog, struct arena *arena, struct table_name name,
                    const json_t *request, struct table *out_table, struct error *error)
 {

@@ -28,11 +28,26 @@ struct catalog_names {
     size_t count;
 };
 
+/* The next version of a table, as a commit would make it, whose file waits in a group. */
+struct catalog_staged {
+    struct metadata *after; /* NULL: nothing is staged */
+    str from;               /* the file of the version that it follows */
+    str file;
+    size_t bytes;
+};
+
 struct catalog_ops {
     err (*load)(void *self, struct arena *arena, struct table_name name, struct table *out_table,
                 struct error *error);
     err (*commit)(void *self, struct arena *arena, struct table_name name, const json_t *request,
                   struct table *out_after, struct error *error);
+    /* NULL, with what follows: a commit alone writes what it names. */
+    err (*stage)(void *self, struct arena *arena, struct table_name name, const json_t *request,
+                 struct store_group *group, struct catalog_staged *out_staged, struct error *error);
+    err (*commit_staged)(void *self, struct arena *arena, struct table_name name,
+                         const json_t *request, struct catalog_staged *staged,
+                         struct table *out_after, struct error *error);
+    void (*unstage)(void *self, struct catalog_staged *staged);
     err (*create)(void *self, struct arena *arena, struct table_name name, const json_t *request,
                   struct table *out_table, struct error *error);
     err (*drop)(void *self, struct table_name name, struct error *error);
@@ -57,6 +72,20 @@ MUST_USE err catalog_load(const struct catalog *catalog, struct arena *arena,
 MUST_USE err catalog_commit(const struct catalog *catalog, struct arena *arena,
                             struct table_name name, const json_t *request, struct table *out_after,
                             struct error *error);
+/* Puts into the group what the commit of this request would write now, so that it becomes durable
+ * with the group's other files. Promises nothing: what the commit would say is left to it, and
+ * where nothing can be staged nothing is. */
+void catalog_stage(const struct catalog *catalog, struct arena *arena, struct table_name name,
+                   const json_t *request, struct store_group *group,
+                   struct catalog_staged *out_staged);
+/* As catalog_commit, with what was staged of the same request, once its group has ended well; it is
+ * used where the table is still the version that it follows, and gone either way. */
+MUST_USE err catalog_commit_staged(const struct catalog *catalog, struct arena *arena,
+                                   struct table_name name, const json_t *request,
+                                   struct catalog_staged *staged, struct table *out_after,
+                                   struct error *error);
+/* No commit of it was sent. */
+void catalog_unstage(const struct catalog *catalog, struct catalog_staged *staged);
 /* `request` is a CreateTableRequest. CONFLICT when it exists. */
 MUST_USE err catalog_create(const struct catalog *catalog, struct arena *arena,
                             struct table_name name, const json_t *request, struct table *out_table,

@@ -20,6 +20,7 @@ struct step {
     struct metadata *after;
     str written;  /* data NULL: nothing changed */
     size_t bytes; /* of what was written, as text */
+    bool staged;  /* after and written were made before the commit */
 };
 
 enum try_result {
@@ -158,7 +159,7 @@ MUST_USE static err step_apply(struct catalog_local *local, struct arena *arena,
 }
 
 MUST_USE static err step_write(struct catalog_local *local, struct arena *arena, struct step *step,
-                               struct error *error)
+                               struct store_group *group, struct error *error)
 {
     bool changed = step->base == NULL ||
                    metadata_last_updated(step->base) != metadata_last_updated(step->after);
@@ -171,7 +172,7 @@ MUST_USE static err step_write(struct catalog_local *local, struct arena *arena,
                                            error));
     }
     return metadata_file_write(local->locations, arena, local->seam, metadata_json(step->after),
-                               step->pointer.metadata_location, &step->written, &step->bytes,
+                               step->pointer.metadata_location, group, &step->written, &step->bytes,
                                error);
 }
 
@@ -273,7 +274,9 @@ MUST_USE static err steps_write_and_swap(struct catalog_local *local, struct are
                                          struct step *steps, size_t count, struct error *error)
 {
     for (size_t i = 0; i < count; i++) {
-        TRY(step_write(local, arena, &steps[i], error));
+        if (!steps[i].staged) {
+            TRY(step_write(local, arena, &steps[i], NULL, error));
+        }
         if (steps[i].change->author == CATALOG_CLIENT && steps[i].written.data != NULL) {
             catalog_keep_add(local->locations, local->seam, steps[i].base, steps[i].after);
         }
@@ -310,12 +313,34 @@ MUST_USE static err steps_prepare(struct catalog_local *local, struct arena *are
                                   struct step *steps, size_t count, struct error *error)
 {
     for (size_t i = 0; i < count; i++) {
-        TRY(step_check(local, &steps[i], error));
+        if (!steps[i].staged) {
+            TRY(step_check(local, &steps[i], error));
+        }
     }
     for (size_t i = 0; i < count; i++) {
-        TRY(step_apply(local, arena, &steps[i], error));
+        if (!steps[i].staged) {
+            TRY(step_apply(local, arena, &steps[i], error));
+        }
     }
     return OK;
+}
+
+/* What was staged is good for one try, and for the version that it follows. */
+static void step_take_staged(struct catalog_local *local, struct step *step)
+{
+    const struct catalog_staged *staged = step->change->staged;
+    step->change->staged = NULL;
+    if (staged == NULL) {
+        return;
+    }
+    if (step->base == NULL || !str_equal(staged->from, step->pointer.metadata_location)) {
+        remove_file(local, staged->file);
+        return;
+    }
+    step->after = metadata_share(staged->after);
+    step->written = staged->file;
+    step->bytes = staged->bytes;
+    step->staged = true;
 }
 
 MUST_USE static err steps_run(struct catalog_local *local, struct arena *arena, struct step *steps,
@@ -323,6 +348,7 @@ MUST_USE static err steps_run(struct catalog_local *local, struct arena *arena, 
 {
     for (size_t i = 0; i < count; i++) {
         TRY(step_load(local, arena, &steps[i], error));
+        step_take_staged(local, &steps[i]);
     }
     if (was_applied(steps, count)) {
         steps_answer_present(steps, count);
@@ -419,11 +445,51 @@ err catalog_local_commit(struct catalog_local *local, struct arena *arena,
     return result;
 }
 
+/* ---- staged ---- */
+
+MUST_USE static err stage(struct catalog_local *local, struct arena *arena, struct step *step,
+                          struct store_group *group, struct error *error)
+{
+    TRY(step_load(local, arena, step, error));
+    if (step->base == NULL) {
+        return OK;
+    }
+    TRY(step_check(local, step, error));
+    TRY(step_apply(local, arena, step, error));
+    return step_write(local, arena, step, group, error);
+}
+
+err catalog_local_stage(struct catalog_local *local, struct arena *arena, struct table_name name,
+                        const json_t *request, struct store_group *group,
+                        struct catalog_staged *out_staged, struct error *error)
+{
+    struct catalog_change change = {.name = name, .request = request};
+    struct step step;
+    TRY(step_begin(&step, &change, error));
+    err result = stage(local, arena, &step, group, error);
+    if (result == OK && step.written.data != NULL) {
+        *out_staged = (struct catalog_staged){.after = step.after,
+                                              .from = step.pointer.metadata_location,
+                                              .file = step.written,
+                                              .bytes = step.bytes};
+        step.after = NULL;
+    }
+    steps_close(&step, 1);
+    return result;
+}
+
+void catalog_local_unstage(struct catalog_local *local, struct catalog_staged *staged)
+{
+    remove_file(local, staged->file);
+    metadata_close(staged->after);
+    *staged = (struct catalog_staged){0};
+}
+
 err catalog_store(struct catalog_local *local, struct arena *arena, struct catalog_swap *swap,
                   const json_t *document, struct error *error)
 {
-    TRY(metadata_file_write(local->locations, arena, local->seam, document, swap->from, &swap->to,
-                            NULL, error));
+    TRY(metadata_file_write(local->locations, arena, local->seam, document, swap->from, NULL,
+                            &swap->to, NULL, error));
     struct error why = {0};
     CRASH_POINT(catalog_before_swap);
     err result = catalog_rows_swap(&local->rows, swap, 1, &why);

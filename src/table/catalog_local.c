@@ -229,6 +229,37 @@ static err local_commit(void *self, struct arena *arena, struct table_name name,
     return OK;
 }
 
+static err local_stage(void *self, struct arena *arena, struct table_name name,
+                       const json_t *request, struct store_group *group,
+                       struct catalog_staged *out_staged, struct error *error)
+{
+    return catalog_local_stage(self, arena, name, request, group, out_staged, error);
+}
+
+static err local_commit_staged(void *self, struct arena *arena, struct table_name name,
+                               const json_t *request, struct catalog_staged *staged,
+                               struct table *out_after, struct error *error)
+{
+    struct catalog_change change = {.name = name, .request = request, .staged = staged};
+    err result = catalog_local_commit(self, arena, &change, 1, error);
+    if (change.staged != NULL) { /* no try has looked at it */
+        catalog_local_unstage(self, staged);
+    }
+    metadata_close(staged->after);
+    *staged = (struct catalog_staged){0};
+    if (result == OK && out_after != NULL) {
+        *out_after = change.after;
+    } else {
+        table_close(&change.after);
+    }
+    return result;
+}
+
+static void local_unstage(void *self, struct catalog_staged *staged)
+{
+    catalog_local_unstage(self, staged);
+}
+
 err catalog_local_find(struct catalog_local *local, struct arena *arena, struct table_name name,
                        str *out_metadata_location, struct error *error)
 {
@@ -377,6 +408,9 @@ static err local_list_namespaces(void *self, struct arena *arena, struct catalog
 static const struct catalog_ops LOCAL_OPS = {
     .load = local_load,
     .commit = local_commit,
+    .stage = local_stage,
+    .commit_staged = local_commit_staged,
+    .unstage = local_unstage,
     .create = local_create,
     .drop = local_drop,
     .create_namespace = local_create_namespace,

@@ -1,12 +1,13 @@
 /* catalog_local: the embedded catalog: pointers in SQL, metadata files in the warehouse's store.
  *
  * A commit loads the pointer, checks the requirements on what it points to, applies the updates,
- * writes the new metadata file durably, and then moves the pointer in one compare-and-swap; a crash
- * in between leaves an orphan file, never a dangling pointer. A lost swap is checked and applied
- * again on the new base. After the swap `metadata/version-hint.text` is set to the new file, still
- * under the table's lock, and trimmed metadata files are removed. A commit that was sent twice is
- * answered with the present table. Tables lie under the prefixes of a location set and nowhere
- * else.
+ * writes the new metadata file durably, and then moves the pointer in one compare-and-swap; a
+ * crash in between leaves an orphan file, never a dangling pointer. What was staged
+ * (catalog_stage) is checked, applied and written already, for as long as the pointer stands where
+ * it stood. A lost swap is checked and applied again on the new base. After the swap
+ * `metadata/version-hint.text` is set to the new file, still under the table's lock, and trimmed
+ * metadata files are removed. A commit that was sent twice is answered with the present table.
+ * Tables lie under the prefixes of a location set and nowhere else.
  *
  * CONFLICT, INVALID, NOT_FOUND, DENIED, BUSY and IO mean surely not committed; UNKNOWN that it may
  * have been. A metadata file that is gone or unreadable is CORRUPT, unless it is one of the last
@@ -63,12 +64,19 @@ struct catalog_change {
     struct table_name name;
     const json_t *request;
     enum catalog_author author;
-    struct table after; /* out; the caller closes it */
+    const struct catalog_staged *staged; /* of the same request; NULL: nothing is staged */
+    struct table after;                  /* out; the caller closes it */
 };
 /* All or none. Each table at most once. */
 MUST_USE err catalog_local_commit(struct catalog_local *local, struct arena *arena,
                                   struct catalog_change *changes, size_t count,
                                   struct error *error);
+/* As catalog_stage and catalog_unstage. */
+MUST_USE err catalog_local_stage(struct catalog_local *local, struct arena *arena,
+                                 struct table_name name, const json_t *request,
+                                 struct store_group *group, struct catalog_staged *out_staged,
+                                 struct error *error);
+void catalog_local_unstage(struct catalog_local *local, struct catalog_staged *staged);
 /* The pointer alone. */
 MUST_USE err catalog_local_find(struct catalog_local *local, struct arena *arena,
                                 struct table_name name, str *out_metadata_location,

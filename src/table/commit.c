@@ -373,7 +373,6 @@ err commit_append(struct arena *arena, const struct location_set *locations,
         store_group_drop(commit.group);
         return result;
     }
-    TRY(store_group_end(commit.group, error));
-    CRASH_POINT(commit_files_durable);
+    TRY(store_group_end(&own, error));
     return commit_make_request(&commit, out_request, error);
 }

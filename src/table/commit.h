@@ -30,7 +30,7 @@ struct append {
     size_t property_count;
     const char *const *removed_properties;
     size_t removed_property_count;
-    struct store_group *group; /* NULL or: holds the data files, which are not durable yet */
+    struct store_group *group; /* NULL or: holds the data files, and takes those of a try */
     i32 try_number;            /* 0 before the first; raised by commit_append */
     bool manifest_written;     /* set by commit_append */
     struct manifest_file manifest;
@@ -41,7 +41,8 @@ i64 commit_snapshot_id(const struct seam *seam);
 /* A fresh append without files. */
 struct append commit_begin(const struct seam *seam);
 /* Writes the files of this try and makes its request (a new reference). All that it names is
- * durable then, what waited in the group included; after a failure that is gone. Fails as the store
+ * durable then, or waits in the append's group, whose end comes before the request is sent; after a
+ * failure that is gone. Fails as the store
  * does, but for CORRUPT when a file that the table names is gone. An UNKNOWN put of a file is not
  * an unknown commit: nothing was sent. The manifest's entry lives in the arena of the try that
  * wrote it, which must outlive the later ones. */

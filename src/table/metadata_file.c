@@ -217,7 +217,8 @@ static str metadata_directory(struct arena *arena, const json_t *document)
 
 err metadata_file_write(const struct location_set *locations, struct arena *arena,
                         const struct seam *seam, const json_t *document, str previous_uri,
-                        str *out_uri, size_t *out_bytes, struct error *error)
+                        struct store_group *group, str *out_uri, size_t *out_bytes,
+                        struct error *error)
 {
     AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     str bytes = {0};
@@ -239,7 +240,7 @@ err metadata_file_write(const struct location_set *locations, struct arena *aren
     if (directory.data == NULL || uri.data == NULL) {
         return error_memory(error);
     }
-    TRY(location_put(locations, scratch, uri, &bytes, 1, error));
+    TRY(location_group_put(locations, scratch, uri, group, &bytes, 1, error));
     *out_uri = uri;
     if (out_bytes != NULL) {
         *out_bytes = size;

@@ -211,6 +211,7 @@ static i64 commit_one(struct place *place, struct history *history)
     AUTO_TABLE struct table after = {0};
     struct data_file file;
     json_t *request = NULL;
+    struct catalog_staged staged = {0};
     arena_reset(place->scratch);
     struct store_group group = {.arena = place->scratch};
     i64 start = seam_monotonic_us(seam_system());
@@ -224,7 +225,10 @@ static i64 commit_one(struct place *place, struct history *history)
     must(commit_append(place->scratch, &place->locations, &base, seam_system(), &append, &request,
                        &error),
          &error);
-    must(catalog_commit(&place->catalog, place->scratch, history->name, request, &after, &error),
+    catalog_stage(&place->catalog, place->scratch, history->name, request, &group, &staged);
+    must(store_group_end(&group, &error), &error);
+    must(catalog_commit_staged(&place->catalog, place->scratch, history->name, request, &staged,
+                               &after, &error),
          &error);
     i64 took = seam_monotonic_us(seam_system()) - start;
     json_decref(request);

@@ -359,6 +359,106 @@ static void transaction_names_a_table_once(void **state)
     assert_int_equal(catalog_local_commit(f->local, f->arena, changes, 2, &f->error), INVALID);
 }
 
+/* ---- staged commits ---- */
+
+static struct catalog_staged stage(struct fixture *f, const char *name, const json_t *request)
+{
+    struct store_group group = {.arena = f->arena};
+    struct catalog_staged staged = {0};
+    catalog_stage(&f->catalog, f->arena, demo(name), request, &group, &staged);
+    must(f, store_group_end(&group, &f->error));
+    return staged;
+}
+
+static err send_staged(struct fixture *f, const char *name, const json_t *request,
+                       struct catalog_staged *staged)
+{
+    AUTO_TABLE struct table after = {0};
+    f->error = (struct error){0};
+    err result = catalog_commit_staged(&f->catalog, f->arena, demo(name), request, staged, &after,
+                                       &f->error);
+    assert_null(staged->after);
+    return result;
+}
+
+static void what_was_staged_is_what_is_committed(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    json_auto_t *request = append(f, "t", 1, 0, 1);
+    struct catalog_staged staged = stage(f, "t", request);
+    assert_true(str_equal(staged.from, table.metadata_location));
+    str file = staged.file;
+    assert_true(exists(path_of(f, file)));
+    AUTO_TABLE struct table before = load(f, "t");
+    assert_true(str_equal(before.metadata_location, table.metadata_location));
+    size_t files = count_files(f, "metadata.json");
+    must(f, send_staged(f, "t", request, &staged));
+    assert_int_equal(count_files(f, "metadata.json"), files);
+    AUTO_TABLE struct table after = load(f, "t");
+    assert_true(str_equal(after.metadata_location, file));
+    assert_non_null(metadata_snapshot(after.metadata, 1));
+    str hint = read_file(f, table_path(f, &after, "metadata/version-hint.text"));
+    assert_true(str_find(file, hint) > 0);
+}
+
+static void what_was_staged_on_a_version_that_is_left_goes(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    json_auto_t *request = append(f, "t", 1, 0, 1);
+    struct catalog_staged staged = stage(f, "t", request);
+    str file = staged.file;
+    must(f, commit(f, "t", "{'updates':[{'action':'set-properties','updates':{'a':'1'}}]}"));
+    must(f, send_staged(f, "t", request, &staged));
+    assert_false(exists(path_of(f, file)));
+    AUTO_TABLE struct table after = load(f, "t");
+    assert_str(metadata_property(after.metadata, "a"), "1");
+    assert_non_null(metadata_snapshot(after.metadata, 1));
+}
+
+static void staged_commit_that_lost_its_base_is_refused_and_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    json_auto_t *request = append(f, "t", 1, 0, 1);
+    json_auto_t *other = append(f, "t", 2, 0, 1);
+    struct catalog_staged staged = stage(f, "t", request);
+    must(f, send(f, "t", other));
+    size_t files = count_files(f, "metadata.json");
+    assert_int_equal(send_staged(f, "t", request, &staged), CONFLICT);
+    assert_int_equal(count_files(f, "metadata.json"), files - 1);
+    AUTO_TABLE struct table after = load(f, "t");
+    assert_null(metadata_snapshot(after.metadata, 1));
+}
+
+static void staged_commit_whose_swap_fails_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    json_auto_t *request = append(f, "t", 1, 0, 1);
+    size_t files = count_files(f, "metadata.json");
+    struct catalog_staged staged = stage(f, "t", request);
+    f->fault = FAULT_REFUSED;
+    assert_int_equal(send_staged(f, "t", request, &staged), IO);
+    assert_int_equal(count_files(f, "metadata.json"), files);
+}
+
+static void what_cannot_be_staged_is_told_by_its_commit(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    json_auto_t *request = append(f, "t", 1, 7, 1);
+    struct catalog_staged staged = stage(f, "t", request);
+    assert_null(staged.after);
+    assert_int_equal(send_staged(f, "t", request, &staged), CONFLICT);
+    json_auto_t *sound = append(f, "t", 1, 0, 1);
+    size_t files = count_files(f, "metadata.json");
+    staged = stage(f, "t", sound);
+    catalog_unstage(&f->catalog, &staged);
+    assert_int_equal(count_files(f, "metadata.json"), files);
+}
+
 /* ---- files of clients ---- */
 
 /* One data file with its manifest and list, as a client writes them, and the request that adds it.
@@ -544,6 +644,11 @@ int main(void)
         T(death_between_file_and_pointer_leaves_the_table_as_it_was),
         T(transaction_moves_all_tables_or_none),
         T(transaction_names_a_table_once),
+        T(what_was_staged_is_what_is_committed),
+        T(what_was_staged_on_a_version_that_is_left_goes),
+        T(staged_commit_that_lost_its_base_is_refused_and_leaves_nothing),
+        T(staged_commit_whose_swap_fails_leaves_nothing),
+        T(what_cannot_be_staged_is_told_by_its_commit),
         T(committed_file_that_its_writer_deletes_comes_back),
         T(file_of_a_refused_commit_stays_deleted),
         T(kept_files_end_when_no_client_tries_again),
