@@ -65,8 +65,9 @@ struct journal {
  * are lent. */
 MUST_USE err journal_replay(const struct journal *journal, journal_record record, void *context,
                             struct error *error);
-/* Takes a record, the pieces one after the other; its writing begins at once. BUSY (overloaded):
- * the log is full, nothing was taken. LIMIT: too large, or empty. IO: a write failed. */
+/* Takes a record, the pieces one after the other; it is written when somebody waits for it, or for
+ * one after it. BUSY (overloaded): the log is full, nothing was taken. LIMIT: too large, or empty.
+ * IO: a write failed. */
 MUST_USE err journal_submit(const struct journal *journal, const str *pieces, size_t count,
                             u64 *out_position, struct error *error);
 /* Until the record is durable: OK, or IO. */

@@ -1,6 +1,7 @@
 /* Two groups: one is filled while the other is written. Whoever waits for a group that nobody
- * writes yet writes it himself; else the writer thread does, so that a record goes to the disk
- * while its submitter does other things. One write at a time, in the order of the numbers. */
+ * writes yet writes it himself, so that a record goes to the disk without a change of threads; of
+ * those who wait while the other group is written, one goes on with theirs. One write at a time, in
+ * the order of the numbers. */
 #include "io/journal_head.h"
 #include "io/journal_scan.h"
 
@@ -22,11 +23,8 @@ struct dir_journal {
     size_t open;  /* the group that is being filled */
     bool writing; /* the other one is being written */
     bool poisoned;
-    bool closing;
-    pthread_cond_t arrived;    /* the writer thread has something to do */
-    pthread_cond_t written[2]; /* this group was */
-    pthread_cond_t room;       /* the groups changed places */
-    pthread_t thread;
+    pthread_cond_t written[2]; /* this group was, or may be now */
+    pthread_cond_t room;       /* the groups changed places, or may */
 };
 
 /* ---- writing ---- */
@@ -69,15 +67,13 @@ static void group_written(struct dir_journal *journal, size_t index, err result)
     journal->writing = false;
     if (result == OK) {
         journal_group_durable(&journal->ring, &journal->groups[index]);
+        (void)pthread_cond_signal(&journal->written[1 - index]);
     } else {
         journal->poisoned = true;
         (void)pthread_cond_broadcast(&journal->written[1 - index]);
-        (void)pthread_cond_broadcast(&journal->room);
     }
     (void)pthread_cond_broadcast(&journal->written[index]);
-    if (journal_group_waits(&journal->groups[journal->open]) || journal->closing) {
-        (void)pthread_cond_signal(&journal->arrived);
-    }
+    (void)pthread_cond_broadcast(&journal->room);
 }
 
 /* With the lock, which is let go while the disk works. */
@@ -103,22 +99,6 @@ static bool may_write(const struct dir_journal *journal)
            journal_group_waits(&journal->groups[journal->open]);
 }
 
-static void *writer_thread(void *argument)
-{
-    struct dir_journal *journal = argument;
-    (void)pthread_setname_np(pthread_self(), "journal");
-    (void)pthread_mutex_lock(&journal->lock);
-    while (!journal->closing || may_write(journal)) {
-        if (may_write(journal)) {
-            group_write(journal);
-        } else {
-            (void)pthread_cond_wait(&journal->arrived, &journal->lock);
-        }
-    }
-    (void)pthread_mutex_unlock(&journal->lock);
-    return NULL;
-}
-
 MUST_USE static err poisoned(struct error *error)
 {
     return error_set(error, IO, ERROR_STORE_DOWN, "a write of the log failed");
@@ -141,17 +121,15 @@ MUST_USE static err dir_submit(void *self, const str *pieces, size_t count, u64 
 {
     struct dir_journal *journal = self;
     (void)pthread_mutex_lock(&journal->lock);
-    assert(!journal->closing);
     err added = LIMIT;
     while (added == LIMIT && !journal->poisoned) {
         added = journal_group_add(&journal->ring, &journal->groups[journal->open], pieces, count,
                                   out_position);
-        if (added == LIMIT) {
+        if (added == LIMIT && may_write(journal)) {
+            group_write(journal);
+        } else if (added == LIMIT) {
             (void)pthread_cond_wait(&journal->room, &journal->lock);
         }
-    }
-    if (added == OK && !journal->writing) {
-        (void)pthread_cond_signal(&journal->arrived);
     }
     bool failed = journal->poisoned;
     (void)pthread_mutex_unlock(&journal->lock);
@@ -249,13 +227,12 @@ static void dir_close(void *self)
 {
     struct dir_journal *journal = self;
     (void)pthread_mutex_lock(&journal->lock);
-    journal->closing = true;
-    (void)pthread_cond_broadcast(&journal->arrived);
-    (void)pthread_mutex_unlock(&journal->lock);
-    (void)pthread_join(journal->thread, NULL);
+    while (may_write(journal)) {
+        group_write(journal);
+    }
     assert(!journal->writing);
+    (void)pthread_mutex_unlock(&journal->lock);
     (void)pthread_mutex_destroy(&journal->lock);
-    (void)pthread_cond_destroy(&journal->arrived);
     (void)pthread_cond_destroy(&journal->written[0]);
     (void)pthread_cond_destroy(&journal->written[1]);
     (void)pthread_cond_destroy(&journal->room);
@@ -343,14 +320,12 @@ MUST_USE static err log_scan(struct arena *arena, struct dir_journal *journal,
     return segment_fill(journal, slot / geometry.segment_blocks, error);
 }
 
-static void threads_start(struct dir_journal *journal)
+static void lock_make(struct dir_journal *journal)
 {
     int made = pthread_mutex_init(&journal->lock, NULL) |
-               pthread_cond_init(&journal->arrived, NULL) |
                pthread_cond_init(&journal->written[0], NULL) |
                pthread_cond_init(&journal->written[1], NULL) |
-               pthread_cond_init(&journal->room, NULL) |
-               pthread_create(&journal->thread, NULL, writer_thread, journal);
+               pthread_cond_init(&journal->room, NULL);
     assert(made == 0);
 }
 
@@ -390,7 +365,7 @@ err journal_open_files(struct arena *arena, const struct journal_options *option
         files->ops->end(files->self);
         return result;
     }
-    threads_start(journal);
+    lock_make(journal);
     *out_journal = (struct journal){.ops = &ops, .self = journal};
     return OK;
 }

@@ -155,24 +155,54 @@ static void a_release_waits_for_what_it_releases(void **state)
 
 /* ---- groups ---- */
 
+struct awaited {
+    struct fixture *fixture;
+    u64 position;
+    err result;
+};
+
+static void *await_record(void *argument)
+{
+    struct awaited *awaited = argument;
+    awaited->result = journal_wait(&awaited->fixture->journal, awaited->position, NULL);
+    return NULL;
+}
+
 static void what_comes_during_a_write_is_the_next_write(void **state)
 {
     struct fixture *f = *state;
+    struct awaited first = {.fixture = f, .result = UNKNOWN};
+    pthread_t thread;
     u64 positions[50] = {0};
     must_open(f);
     fake_gate(f->fake, true);
     assert_int_equal(submit(f, 0, 1000, &positions[0]), OK);
-    fake_await_write(f->fake); /* without anybody waiting for it */
+    first.position = positions[0];
+    assert_int_equal(pthread_create(&thread, NULL, await_record, &first), 0);
+    fake_await_write(f->fake);
     for (u32 i = 1; i < ARRAY_COUNT(positions); i++) {
         assert_int_equal(submit(f, i, 1000, &positions[i]), OK);
     }
     fake_gate(f->fake, false);
-    for (u32 i = 0; i < ARRAY_COUNT(positions); i++) {
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(first.result, OK);
+    for (u32 i = 1; i < ARRAY_COUNT(positions); i++) {
         assert_int_equal(journal_wait(&f->journal, positions[i], NULL), OK);
     }
     assert_int_equal(f->fake->writes, 2);
     reopen(f);
     assert_replay(f, 0, ARRAY_COUNT(positions));
+}
+
+/* Nobody waited for it: the end writes it. */
+static void what_was_submitted_is_there_after_a_close(void **state)
+{
+    struct fixture *f = *state;
+    u64 position = 0;
+    must_open(f);
+    assert_int_equal(submit(f, 5, 1000, &position), OK);
+    reopen(f);
+    assert_replay(f, 5, 1);
 }
 
 static void an_end_lies_between_what_came_before_and_after(void **state)
@@ -341,12 +371,15 @@ static void room_is_free_once_its_release_is_durable(void **state)
 static void a_failed_write_poisons_the_log_for_ever(void **state)
 {
     struct fixture *f = *state;
+    struct awaited first = {.fixture = f, .result = UNKNOWN};
+    pthread_t thread;
     u64 position = 0;
     u64 second = 0;
     must_open(f);
     assert_int_equal(append(f, 0, 10), OK);
     fake_gate(f->fake, true);
-    assert_int_equal(submit(f, 1, 10, &position), OK);
+    assert_int_equal(submit(f, 1, 10, &first.position), OK);
+    assert_int_equal(pthread_create(&thread, NULL, await_record, &first), 0);
     fake_await_write(f->fake);
     assert_int_equal(submit(f, 2, 10, &second), OK);
     f->fake->fault = FAILS;
@@ -354,7 +387,8 @@ static void a_failed_write_poisons_the_log_for_ever(void **state)
     int writes = f->fake->writes;
     fake_gate(f->fake, false);
     assert_int_equal(journal_wait(&f->journal, second, NULL), IO);
-    assert_int_equal(journal_wait(&f->journal, position, NULL), IO);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(first.result, IO);
     assert_int_equal(submit(f, 3, 10, &position), IO);
     assert_int_equal(journal_release(&f->journal, JOURNAL_BLOCK_BYTES * 2, NULL), IO);
     assert_int_equal(f->fake->writes, writes); /* nothing was tried again */
@@ -470,6 +504,7 @@ int main(void)
         BOTH(sizes_that_no_log_has_are_refused),
         BOTH(other_sizes_are_taken_over_once_there_is_nothing_to_replay),
         FAKE_ONLY(what_comes_during_a_write_is_the_next_write),
+        BOTH(what_was_submitted_is_there_after_a_close),
         FAKE_ONLY(an_end_lies_between_what_came_before_and_after),
         BOTH(threads_share_writes_and_lose_nothing),
         FAKE_ONLY(large_records_of_many_threads_wait_for_each_other),
