@@ -1,9 +1,10 @@
-/* One thread writes. It takes all bodies that wait, runs each in a savepoint of one transaction,
- * commits once, and then answers them all: the cost of the sync is shared, the fate is not. A group
- * of later bodies alone is committed without a sync; the next other one syncs the write-ahead log,
- * and with it all that stands before. Readers take a connection from a pool; each read is a
- * transaction begun after the call, so it sees whatever was answered before. A third thread copies
- * the write-ahead log into the database meanwhile. */
+/* One thread writes at a time. The writer's thread takes all bodies that wait, runs each in a
+ * savepoint of one transaction, commits once, and then answers them all: the cost of the sync is
+ * shared, the fate is not. A later body has no sync to share: when nobody writes, its caller does,
+ * without a change of threads. A group of later bodies alone is committed without a sync; the next
+ * other one syncs the write-ahead log, and with it all that stands before. Readers take a
+ * connection from a pool; each read is a transaction begun after the call, so it sees whatever was
+ * answered before. A third thread copies the write-ahead log into the database meanwhile. */
 #include "io/db.h"
 
 #include "base/assert.h"
@@ -41,10 +42,11 @@ struct sqlite_db {
     struct job *first;
     struct job *last;
     size_t waiting;
+    bool writing; /* somebody is the writer: its thread, or the caller of a later body */
     bool closing;
     pthread_t thread;
+    /* the writer's own */
     struct db_connection writer;
-    /* the writer thread's own */
     int wal_pages;
     int copied_pages;        /* of them, when a copy was last asked for */
     enum durability setting; /* of the connection */
@@ -314,10 +316,11 @@ static void checkpoint_if_due(struct sqlite_db *db)
 static struct job *group_take(struct sqlite_db *db)
 {
     (void)pthread_mutex_lock(&db->lock);
-    while (db->first == NULL && !db->closing) {
+    while (db->writing || (db->first == NULL && !db->closing)) {
         (void)pthread_cond_wait(&db->arrived, &db->lock);
     }
     struct job *group = db->first;
+    db->writing = true;
     struct job *end = group;
     for (size_t taken = 1; end != NULL; taken++) {
         db->waiting--;
@@ -335,15 +338,58 @@ static struct job *group_take(struct sqlite_db *db)
     return group;
 }
 
+/* Of whoever has become the writer. */
+static void group_write(struct sqlite_db *db, struct job *group)
+{
+    group_do(db, group);
+    checkpoint_if_due(db);
+    (void)pthread_mutex_lock(&db->lock);
+    db->writing = false;
+    if (db->first != NULL || db->closing) {
+        (void)pthread_cond_signal(&db->arrived);
+    }
+    (void)pthread_mutex_unlock(&db->lock);
+}
+
 static void *writer_thread(void *argument)
 {
     struct sqlite_db *db = argument;
     for (struct job *group = group_take(db); group != NULL; group = group_take(db)) {
-        group_do(db, group);
-        checkpoint_if_due(db);
+        group_write(db, group);
     }
     checkpoint(db, &db->writer, SQLITE_CHECKPOINT_TRUNCATE);
     return NULL;
+}
+
+/* With the lock. */
+static void job_enqueue(struct sqlite_db *db, struct job *job)
+{
+    if (db->last != NULL) {
+        db->last->next = job;
+    } else {
+        db->first = job;
+    }
+    db->last = job;
+    db->waiting++;
+    if (!db->writing) {
+        (void)pthread_cond_signal(&db->arrived);
+    }
+}
+
+/* With the lock, which is let go meanwhile. */
+static void job_await(struct sqlite_db *db, struct job *job)
+{
+    if (job->durability == LATER && !db->writing && db->first == NULL) {
+        db->writing = true;
+        (void)pthread_mutex_unlock(&db->lock);
+        group_write(db, job);
+        (void)pthread_mutex_lock(&db->lock);
+    } else {
+        job_enqueue(db, job);
+    }
+    while (!job->done) {
+        (void)pthread_cond_wait(&job->answered, &db->lock);
+    }
 }
 
 MUST_USE static err transact_as(struct sqlite_db *db, enum durability durability, db_body body,
@@ -357,17 +403,7 @@ MUST_USE static err transact_as(struct sqlite_db *db, enum durability durability
     }
     int made = pthread_cond_init(&job.answered, NULL);
     assert(made == 0);
-    if (db->last != NULL) {
-        db->last->next = &job;
-    } else {
-        db->first = &job;
-    }
-    db->last = &job;
-    db->waiting++;
-    (void)pthread_cond_signal(&db->arrived);
-    while (!job.done) {
-        (void)pthread_cond_wait(&job.answered, &db->lock);
-    }
+    job_await(db, &job);
     (void)pthread_mutex_unlock(&db->lock);
     (void)pthread_cond_destroy(&job.answered);
     return job.result;
