@@ -74,11 +74,14 @@ void roller_wake(struct roller *roller, str sink_id)
 {
     pthread_mutex_lock(&roller->lock);
     struct roller_entry *entry = roller_entry_of(roller, sink_id);
-    if (entry != NULL) {
+    bool news = entry != NULL && !entry->touched; /* else the tick knows when it will look */
+    if (news) {
         entry->touched = true;
     }
     pthread_mutex_unlock(&roller->lock);
-    roller_poke(roller);
+    if (news) {
+        roller_poke(roller);
+    }
 }
 
 void roller_look(struct roller *roller, str sink_id)

@@ -74,7 +74,6 @@ static void apply(struct tick *tick, const struct ledger_sink *sink)
     struct roller_entry *entry = entry_for(roller, sink);
     if (entry != NULL && warehouse != NULL && roller_entry_free(entry)) {
         entry->warehouse = warehouse;
-        entry->touched = false;
         if (now >= entry->look_floor) {
             entry->look_floor = now + num_max_i64(LOOK_APART_US, LOOK_REST_TIMES * tick->look_took);
             schedule(roller, entry, sink, now);
@@ -104,7 +103,6 @@ static void look_at_one(struct tick *tick, str sink_id)
     pthread_mutex_lock(&tick->roller->lock);
     struct roller_entry *entry = roller_entry_of(tick->roller, sink_id);
     if (entry != NULL) {
-        entry->touched = false;
         entry->look_at = found == NOT_FOUND ? ROLLER_NEVER
                                             : roller_now(tick->roller) + LEDGER_AGAIN_US;
     }
@@ -191,7 +189,7 @@ static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t 
     i64 next = ROLLER_NEVER;
     pthread_mutex_lock(&roller->lock);
     for (size_t i = 0; i < roller->entry_count && !found; i++) {
-        const struct roller_entry *entry = roller->entries[i];
+        struct roller_entry *entry = roller->entries[i];
         if (!roller_entry_free(entry)) {
             continue;
         }
@@ -204,6 +202,7 @@ static bool next_entry(struct roller *roller, i64 now, char id[ID_ROOM], size_t 
         if (at <= now) {
             memcpy(id, entry->id.data, entry->id.size);
             *out_size = entry->id.size;
+            entry->touched = false; /* what touches it from here on is looked at again */
             found = true;
         }
     }
