@@ -22,15 +22,21 @@ MUST_USE bool real_parse_float(str text, float *out_value);
 /* mantissa x 10^exponent, of any size. False: the nearest is infinity. */
 MUST_USE bool real_double_of_any(u64 mantissa, i32 exponent, double *out_value);
 extern const double real_tens[23];
-static inline bool real_double(u64 mantissa, i32 exponent, double *out_value)
+/* False: not in one step. */
+static inline bool real_double_at_once(u64 mantissa, i32 exponent, double *out_value)
 {
     /* Both are exact, so that one step rounds once. */
-    if (mantissa <= UINT64_C(1) << 53 && exponent >= -22 && exponent <= 22) {
-        *out_value = exponent < 0 ? (double)mantissa / real_tens[-exponent]
-                                  : (double)mantissa * real_tens[exponent];
-        return true;
+    if (mantissa > UINT64_C(1) << 53 || exponent < -22 || exponent > 22) {
+        return false;
     }
-    return real_double_of_any(mantissa, exponent, out_value);
+    *out_value = exponent < 0 ? (double)mantissa / real_tens[-exponent]
+                              : (double)mantissa * real_tens[exponent];
+    return true;
+}
+static inline bool real_double(u64 mantissa, i32 exponent, double *out_value)
+{
+    return real_double_at_once(mantissa, exponent, out_value) ||
+           real_double_of_any(mantissa, exponent, out_value);
 }
 MUST_USE bool real_float(u64 mantissa, i32 exponent, float *out_value);
 

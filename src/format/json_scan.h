@@ -83,7 +83,7 @@ static inline bool scan_is_key(const u8 *at, const struct scan_key *key)
 }
 
 /* Up to 15 bytes of digits, with one point in them at most. False: there may be more. */
-static inline bool scan_plain(const u8 *at, struct scan_number *out)
+static HOT bool scan_plain(const u8 *at, struct scan_number *out)
 {
     const __m128i places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     __m128i values = _mm_sub_epi8(_mm_loadu_si128((const __m128i_u *)at), _mm_set1_epi8('0'));
@@ -150,7 +150,7 @@ static inline bool scan_is_key(const u8 *at, const struct scan_key *key)
 }
 
 /* The caller reads eight at a time. */
-static inline bool scan_plain(const u8 *at, struct scan_number *out)
+static HOT bool scan_plain(const u8 *at, struct scan_number *out)
 {
     (void)at;
     (void)out;

@@ -23,9 +23,10 @@ struct decoder {
     struct straight straight;
     u32 ingest; /* the index of the column, or DECODE_NONE */
     u32 capture;
-    u32 declined; /* rows in a row that were not taken straight */
-    str readable; /* where lines are read in place */
-    buf copy;     /* of others */
+    u32 declined;      /* rows in a row that were not taken straight */
+    str readable;      /* where lines are read in place, if there is */
+    const char *limit; /* a line feed at their end or behind it; NULL: nowhere */
+    buf copy;          /* of others */
 };
 
 enum { DECLINED_MAX = 32 };
@@ -140,7 +141,16 @@ static err decoder_make_straight(struct decoder *decoder, struct error *error)
 
 void decoder_reads(struct decoder *decoder, str bytes)
 {
+    if (bytes.data == decoder->readable.data && bytes.size == decoder->readable.size) {
+        return;
+    }
+    i64 last = -1;
+    if (bytes.size > JSON_SCAN_SLACK) {
+        str with_slack = str_slice(bytes, 0, bytes.size - JSON_SCAN_SLACK + 1);
+        last = str_find_last_byte(with_slack, '\n');
+    }
     decoder->readable = bytes;
+    decoder->limit = last >= 0 ? bytes.data + last : NULL;
 }
 
 err decoder_open(struct arena *arena, const struct schema *schema,
@@ -294,25 +304,24 @@ static bool decode_row(struct decoder *decoder, instant ingest_ts)
     return !row.out_of_memory;
 }
 
-/* The line with a line feed and JSON_SCAN_SLACK bytes behind it. data NULL: memory is out. */
-static str line_with_slack(struct decoder *decoder, str line)
+/* Whether the line that begins at `at` is read in place. */
+static bool is_in_place(const struct decoder *decoder, const char *at)
 {
-    const char *end = line.data + line.size;
-    const char *readable_end = decoder->readable.data + decoder->readable.size;
-    bool inside = line.data >= decoder->readable.data && end < readable_end &&
-                  readable_end - end >= JSON_SCAN_SLACK && *end == '\n';
-    if (inside) {
-        return line;
-    }
+    return decoder->limit != NULL && at >= decoder->readable.data && at <= decoder->limit;
+}
+
+/* A copy with line feeds in JSON_SCAN_SLACK bytes behind it. NULL: memory is out. */
+static const char *copy_with_slack(struct decoder *decoder, str line)
+{
     buf_truncate(&decoder->copy, 0);
     char *copy = buf_reserve(&decoder->copy, line.size + JSON_SCAN_SLACK);
     if (copy == NULL) {
         decoder->straight_row = NULL;
-        return (str){NULL, 0};
+        return NULL;
     }
     memcpy(copy, line.data, line.size);
     memset(copy + line.size, '\n', JSON_SCAN_SLACK);
-    return (str){copy, line.size};
+    return copy;
 }
 
 static bool append_own(struct decoder *decoder, instant ingest_ts)
@@ -325,24 +334,37 @@ static bool append_own(struct decoder *decoder, instant ingest_ts)
 }
 
 /* Where rows seem to be of a kind that is never taken straight, only some are tried. */
-static bool take_straight(struct decoder *decoder, str line, instant ingest_ts)
+static bool tries_straight(struct decoder *decoder)
 {
-    if (decoder->straight_row == NULL ||
-        (decoder->declined >= DECLINED_MAX && decoder->declined % DECLINED_MAX != 0)) {
-        decoder->declined++;
-        return false;
-    }
-    str bytes = line_with_slack(decoder, line);
-    if (bytes.data != NULL &&
-        decoder->straight_row(&decoder->straight, bytes, decoder->row_count) &&
-        append_own(decoder, ingest_ts)) {
+    bool tries = decoder->straight_row != NULL &&
+                 (decoder->declined < DECLINED_MAX || decoder->declined % DECLINED_MAX == 0);
+    decoder->declined += tries ? 0 : 1;
+    return tries;
+}
+
+/* The line feed behind the line that begins at `at`, whose row was appended; `end` NULL: whichever
+ * comes first. NULL: it was not. */
+static const char *take_straight(struct decoder *decoder, const char *at, const char *limit,
+                                 const char *end, instant ingest_ts)
+{
+    decoder->straight.limit = (const u8 *)limit;
+    const char *found = (const char *)decoder->straight_row(&decoder->straight, (const u8 *)at,
+                                                            decoder->row_count);
+    if (found != NULL && (end == NULL || found == end) && append_own(decoder, ingest_ts)) {
         decoder->declined = 0;
         decoder->row_count++;
-        return true;
+        return found;
     }
     decoder->declined++;
     decoder_truncate(decoder, decoder->row_count);
-    return false;
+    return NULL;
+}
+
+static bool take_copied(struct decoder *decoder, str line, instant ingest_ts)
+{
+    const char *copy = tries_straight(decoder) ? copy_with_slack(decoder, line) : NULL;
+    const char *end = copy != NULL ? copy + line.size : NULL;
+    return copy != NULL && take_straight(decoder, copy, end, end, ingest_ts) != NULL;
 }
 
 static void give_verdict(enum decode_verdict verdict, struct decode_result *out_result)
@@ -352,17 +374,10 @@ static void give_verdict(enum decode_verdict verdict, struct decode_result *out_
     out_result->did_you_mean = (str){NULL, 0};
 }
 
-err decode_line(struct decoder *decoder, str line, instant ingest_ts,
-                struct decode_result *out_result, struct error *error)
+/* By the tree. */
+static err judge_line(struct decoder *decoder, str line, instant ingest_ts,
+                      struct decode_result *out_result, struct error *error)
 {
-    if (line.size == 0) {
-        give_verdict(DECODE_EMPTY, out_result);
-        return OK;
-    }
-    if (take_straight(decoder, line, ingest_ts)) {
-        give_verdict(DECODE_ROW, out_result);
-        return OK;
-    }
     decode_hits_clear(&decoder->hits);
     enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(&decoder->tree, line)
                                                     : DECODE_TREE_NOT_JSON;
@@ -381,4 +396,48 @@ err decode_line(struct decoder *decoder, str line, instant ingest_ts,
     out_result->did_you_mean = decoder->hits.did_you_mean;
     memcpy(out_result->hits, decoder->hits.hits, decoder->hits.count * sizeof(struct reject_hit));
     return OK;
+}
+
+err decode_line(struct decoder *decoder, str line, instant ingest_ts,
+                struct decode_result *out_result, struct error *error)
+{
+    if (line.size == 0 || take_copied(decoder, line, ingest_ts)) {
+        give_verdict(line.size == 0 ? DECODE_EMPTY : DECODE_ROW, out_result);
+        return OK;
+    }
+    return judge_line(decoder, line, ingest_ts, out_result, error);
+}
+
+/* Past `line`, which `lines` begins with. */
+static void pass_line(str *lines, str line)
+{
+    bool more = line.size < lines->size;
+    *lines = more ? str_slice(*lines, line.size + 1, lines->size) : (str){NULL, 0};
+}
+
+static str first_line(str lines)
+{
+    const char *end = lines.size == 0 ? NULL : memchr(lines.data, '\n', lines.size);
+    return (str){lines.data, end == NULL ? lines.size : (size_t)(end - lines.data)};
+}
+
+err decode_next(struct decoder *decoder, str *lines, instant ingest_ts, str *out_line,
+                struct decode_result *out_result, struct error *error)
+{
+    const char *at = lines->data;
+    bool in_place = is_in_place(decoder, at);
+    if (in_place && *at != '\n' && tries_straight(decoder)) {
+        const char *end = take_straight(decoder, at, decoder->limit, NULL, ingest_ts);
+        if (end != NULL) {
+            *out_line = (str){at, (size_t)(end - at)};
+            pass_line(lines, *out_line);
+            give_verdict(DECODE_ROW, out_result);
+            return OK;
+        }
+    }
+    *out_line = first_line(*lines);
+    pass_line(lines, *out_line);
+    return in_place && out_line->size > 0
+               ? judge_line(decoder, *out_line, ingest_ts, out_result, error)
+               : decode_line(decoder, *out_line, ingest_ts, out_result, error);
 }

@@ -57,10 +57,14 @@ MUST_USE err decoder_open(struct arena *arena, const struct schema *schema,
 struct column *decoder_columns(struct decoder *decoder, size_t *out_count);
 /* Takes all columns back to no values (after a row group was written). */
 void decoder_clear(struct decoder *decoder);
-/* Lines that lie in `bytes` are read in place, others from a copy. */
+/* Lines that decode_next finds in `bytes` are read in place, others from a copy. */
 void decoder_reads(struct decoder *decoder, str bytes);
 /* ingest_ts is what __ingest_ts gets. */
 MUST_USE err decode_line(struct decoder *decoder, str line, instant ingest_ts,
+                         struct decode_result *out_result, struct error *error);
+/* The same of the first of `lines`, which then begin behind it; their data is NULL if it was the
+ * last one. */
+MUST_USE err decode_next(struct decoder *decoder, str *lines, instant ingest_ts, str *out_line,
                          struct decode_result *out_result, struct error *error);
 
 /* For tests. A decoder takes the fastest way that the machine has; all come to the same. */

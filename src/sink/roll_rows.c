@@ -90,12 +90,17 @@ static err reject_whole(struct rows_pass *pass, size_t batch, enum reject_reason
     return record(pass, batch, &row, pass->plan->batches[batch].rows, error);
 }
 
-static err reject_unwritable(struct rows_pass *pass, size_t batch, i64 index, str line,
-                             struct error *error)
+static err reject_unwritable(struct rows_pass *pass, size_t batch, str rest, struct error *error)
 {
     const struct reject_hit hit = {.reason = REJECT_BATCH_UNWRITABLE, .detail = pass->unwritable};
-    const struct reject_row row = {.row = index, .hits = &hit, .hit_count = 1, .data = line};
-    return line.size == 0 ? OK : record(pass, batch, &row, 1, error);
+    str line;
+    for (i64 index = 0; str_next(&rest, '\n', &line); index++) {
+        const struct reject_row row = {.row = index, .hits = &hit, .hit_count = 1, .data = line};
+        if (line.size > 0) {
+            TRY(record(pass, batch, &row, 1, error));
+        }
+    }
+    return OK;
 }
 
 /* ---- lines ---- */
@@ -122,14 +127,14 @@ static err take_row(struct rows_pass *pass, size_t batch, i64 index, str line, s
     return OK;
 }
 
-static err take_line(struct rows_pass *pass, size_t batch, i64 index, str line,
+/* The first of `lines`, which then begin behind it. */
+static err take_line(struct rows_pass *pass, size_t batch, i64 index, str *lines,
                      enum rows_end *out_end, struct error *error)
 {
     struct decode_result *result = &pass->result;
-    if (pass->unwritable.data != NULL) {
-        return reject_unwritable(pass, batch, index, line, error);
-    }
-    TRY(decode_line(pass->decoder, line, pass->plan->batches[batch].ingest_ts, result, error));
+    str line;
+    TRY(decode_next(pass->decoder, lines, pass->plan->batches[batch].ingest_ts, &line, result,
+                    error));
     switch (result->verdict) {
     case DECODE_ROW:
         return take_row(pass, batch, index, line, error);
@@ -172,16 +177,12 @@ static err fetch(struct rows_pass *pass, size_t batch, str *out_segment, enum ro
 static err take_lines(struct rows_pass *pass, size_t batch, str rest, enum rows_end *out_end,
                       struct error *error)
 {
-    i64 index = 0;
-    bool more = true;
+    if (pass->unwritable.data != NULL) {
+        return reject_unwritable(pass, batch, rest, error);
+    }
     decoder_reads(pass->decoder, rest);
-    while (more && *out_end == ROWS_DONE) {
-        const char *end = rest.size == 0 ? NULL : memchr(rest.data, '\n', rest.size);
-        size_t size = end == NULL ? rest.size : (size_t)(end - rest.data);
-        TRY(take_line(pass, batch, index, str_slice(rest, 0, size), out_end, error));
-        more = end != NULL;
-        rest = more ? str_slice(rest, size + 1, rest.size) : rest;
-        index++;
+    for (i64 index = 0; rest.data != NULL && *out_end == ROWS_DONE; index++) {
+        TRY(take_line(pass, batch, index, &rest, out_end, error));
     }
     return OK;
 }
@@ -400,9 +401,11 @@ static err sort_lines(struct rows_pass *pass, u32 **out_order, u32 **out_ends, s
 
 static err write_line(struct rows_pass *pass, const struct rows_line *line, struct error *error)
 {
+    str rest = {line->data, line->size};
+    str same;
     decoder_reads(pass->decoder, pass->segments[line->batch]);
-    TRY(decode_line(pass->decoder, (str){line->data, line->size},
-                    pass->plan->batches[line->batch].ingest_ts, &pass->result, error));
+    TRY(decode_next(pass->decoder, &rest, pass->plan->batches[line->batch].ingest_ts, &same,
+                    &pass->result, error));
     assert(pass->result.verdict == DECODE_ROW);
     if (roll_writer_wants(pass->writer, pass->columns, pass->column_count)) {
         TRY(roll_writer_rows(pass->writer, pass->columns, error));

@@ -75,8 +75,10 @@ static inline void work_decode(struct decoder *decoder, str lines, i64 rows)
     struct error error = {0};
     struct decode_result result = {0};
     str line;
-    for (i64 i = 0; i < rows && str_next(&lines, '\n', &line); i++) {
-        if (decode_line(decoder, line, 0, &result, &error) != OK || result.verdict != DECODE_ROW) {
+    decoder_reads(decoder, lines);
+    for (i64 i = 0; i < rows; i++) {
+        if (decode_next(decoder, &lines, 0, &line, &result, &error) != OK ||
+            result.verdict != DECODE_ROW) {
             work_fail("a row was not taken");
         }
     }

@@ -181,12 +181,18 @@ static COLD bool read_plain_slowly(const u8 *at, struct scan_number *out)
     return true;
 }
 
+/* scan_plain or read_plain_slowly. Of each reader there are two: the first takes what stands in one
+ * register and keeps all in registers itself; what it does not take is read again by the slow
+ * one. */
+typedef bool scan_function(const u8 *at, struct scan_number *out);
+
 /* A number without exponent; a lone zero before the point is not counted. */
-static HOT const u8 *read_plain(const u8 *at, struct scan_number *out, bool *out_negative)
+static HOT const u8 *read_plain(const u8 *at, scan_function *scan, struct scan_number *out,
+                                bool *out_negative)
 {
     *out_negative = *at == '-';
     at += *out_negative ? 1 : 0;
-    if (!scan_plain(at, out) && !read_plain_slowly(at, out)) {
+    if (!scan(at, out)) {
         return NULL;
     }
     const u8 *end = at + out->size;
@@ -199,11 +205,11 @@ static HOT const u8 *read_plain(const u8 *at, struct scan_number *out, bool *out
     return end;
 }
 
-static HOT const u8 *read_integer(const u8 *at, i64 *out_value)
+static HOT const u8 *read_integer(const u8 *at, scan_function *scan, i64 *out_value)
 {
     struct scan_number number;
     bool negative;
-    at = read_plain(at, &number, &negative);
+    at = read_plain(at, scan, &number, &negative);
     if (at == NULL || number.fraction > 0) {
         return NULL;
     }
@@ -211,12 +217,12 @@ static HOT const u8 *read_integer(const u8 *at, i64 *out_value)
     return at;
 }
 
-static inline const u8 *read_double(struct column *column, const u8 *at)
+static COLD const u8 *read_double_slowly(struct column *column, const u8 *at)
 {
     struct scan_number number;
     bool negative;
     double value;
-    at = read_plain(at, &number, &negative);
+    at = read_plain(at, read_plain_slowly, &number, &negative);
     if (at == NULL || !real_double(number.digits, -number.fraction, &value)) {
         return NULL;
     }
@@ -224,37 +230,51 @@ static inline const u8 *read_double(struct column *column, const u8 *at)
     return put_fixed(column, &value, sizeof(value)) ? at : NULL;
 }
 
+static inline const u8 *read_double(struct column *column, const u8 *at)
+{
+    struct scan_number number;
+    bool negative;
+    double value;
+    const u8 *end = read_plain(at, scan_plain, &number, &negative);
+    if (end == NULL || !real_double_at_once(number.digits, -number.fraction, &value)) {
+        return read_double_slowly(column, at);
+    }
+    value = negative ? -value : value;
+    return put_fixed(column, &value, sizeof(value)) ? end : NULL;
+}
+
 static inline const u8 *read_float(struct column *column, const u8 *at)
 {
     struct scan_number number;
     bool negative;
     float value;
-    at = read_plain(at, &number, &negative);
-    if (at == NULL || !real_float(number.digits, -number.fraction, &value)) {
+    const u8 *end = read_plain(at, scan_plain, &number, &negative);
+    end = end != NULL ? end : read_plain(at, read_plain_slowly, &number, &negative);
+    if (end == NULL || !real_float(number.digits, -number.fraction, &value)) {
         return NULL;
     }
     value = negative ? -value : value;
-    return put_fixed(column, &value, sizeof(value)) ? at : NULL;
+    return put_fixed(column, &value, sizeof(value)) ? end : NULL;
 }
 
 /* Numbers that may as well stand in a string: `at` is moved past its quote. */
-static inline bool skip_quote(const u8 **at)
+static HOT bool skip_quote(const u8 **at)
 {
     bool quoted = **at == '"';
     *at += quoted ? 1 : 0;
     return quoted;
 }
 
-static inline const u8 *after_quote(const u8 *at, bool quoted)
+static HOT const u8 *after_quote(const u8 *at, bool quoted)
 {
     return at == NULL || !quoted ? at : *at == '"' ? at + 1 : NULL;
 }
 
-static inline const u8 *read_int(struct column *column, const u8 *at)
+static HOT const u8 *read_int_by(struct column *column, const u8 *at, scan_function *scan)
 {
     i64 value;
     bool quoted = skip_quote(&at);
-    at = after_quote(read_integer(at, &value), quoted);
+    at = after_quote(read_integer(at, scan, &value), quoted);
     if (at == NULL || value < INT32_MIN || value > INT32_MAX) {
         return NULL;
     }
@@ -262,21 +282,44 @@ static inline const u8 *read_int(struct column *column, const u8 *at)
     return put_fixed(column, &narrow, sizeof(narrow)) ? at : NULL;
 }
 
-static inline const u8 *read_long(struct column *column, const u8 *at)
+static COLD const u8 *read_int_slowly(struct column *column, const u8 *at)
+{
+    return read_int_by(column, at, read_plain_slowly);
+}
+
+static inline const u8 *read_int(struct column *column, const u8 *at)
+{
+    const u8 *end = read_int_by(column, at, scan_plain);
+    return end != NULL ? end : read_int_slowly(column, at);
+}
+
+static HOT const u8 *read_long_by(struct column *column, const u8 *at, scan_function *scan)
 {
     i64 value;
     bool quoted = skip_quote(&at);
-    at = after_quote(read_integer(at, &value), quoted);
+    at = after_quote(read_integer(at, scan, &value), quoted);
     return at != NULL && put_fixed(column, &value, sizeof(value)) ? at : NULL;
 }
 
-static inline const u8 *read_decimal(const struct decode_step *step, const u8 *at)
+static COLD const u8 *read_long_slowly(struct column *column, const u8 *at)
+{
+    return read_long_by(column, at, read_plain_slowly);
+}
+
+static inline const u8 *read_long(struct column *column, const u8 *at)
+{
+    const u8 *end = read_long_by(column, at, scan_plain);
+    return end != NULL ? end : read_long_slowly(column, at);
+}
+
+static HOT const u8 *read_decimal_by(const struct decode_step *step, const u8 *at,
+                                     scan_function *scan)
 {
     static const u64 tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     struct scan_number number;
     bool negative;
     bool quoted = skip_quote(&at);
-    at = after_quote(read_plain(at, &number, &negative), quoted);
+    at = after_quote(read_plain(at, scan, &number, &negative), quoted);
     if (at == NULL || number.whole > step->whole || number.fraction > step->scale ||
         step->scale - number.fraction > 8) {
         return NULL;
@@ -286,22 +329,37 @@ static inline const u8 *read_decimal(const struct decode_step *step, const u8 *a
     return put_fixed(step->column, &value, sizeof(value)) ? at : NULL;
 }
 
+static COLD const u8 *read_decimal_slowly(const struct decode_step *step, const u8 *at)
+{
+    return read_decimal_by(step, at, read_plain_slowly);
+}
+
+static inline const u8 *read_decimal(const struct decode_step *step, const u8 *at)
+{
+    const u8 *end = read_decimal_by(step, at, scan_plain);
+    return end != NULL ? end : read_decimal_slowly(step, at);
+}
+
 /* ---- dates and times, from behind the quote ---- */
 
-static HOT bool read_days(struct decode_step *step, const u8 *at, i64 *out_days)
+static COLD bool read_other_days(struct decode_step *step, const u8 *at)
 {
-    if (num_load_u64(at) != num_load_u64(step->date) || at[8] != step->date[8] ||
-        at[9] != step->date[9]) {
-        i32 days;
-        enum reject_reason reason;
-        if (decode_date((str){(const char *)at, 10}, &days, &reason) != DECODE_FITS) {
-            return false;
-        }
-        memcpy(step->date, at, 10);
-        step->days = days;
+    i32 days;
+    enum reject_reason reason;
+    if (decode_date((str){(const char *)at, 10}, &days, &reason) != DECODE_FITS) {
+        return false;
     }
-    *out_days = step->days;
+    memcpy(step->date, at, 10);
+    step->days = days;
     return true;
+}
+
+/* False: no date. Its days are the step's now. */
+static HOT bool read_days(struct decode_step *step, const u8 *at)
+{
+    bool same = num_load_u64(at) == num_load_u64(step->date) && at[8] == step->date[8] &&
+                at[9] == step->date[9];
+    return same || read_other_days(step, at);
 }
 
 /* The eight bytes HH:MM:SS of a real clock. */
@@ -359,11 +417,10 @@ static HOT const u8 *read_zone(const u8 *at, bool zoned, i64 *out_seconds)
 static inline const u8 *read_timestamp(struct decode_step *step, const u8 *at)
 {
     enum { DAYS_NEAR = 100000 }; /* nanoseconds of them do not overflow */
-    i64 days;
     i64 seconds;
     i64 nanoseconds;
     i64 offset;
-    if (!read_days(step, at, &days) || days > DAYS_NEAR || days < -DAYS_NEAR ||
+    if (!read_days(step, at) || step->days > DAYS_NEAR || step->days < -DAYS_NEAR ||
         (at[10] != 'T' && at[10] != ' ') || !read_clock(num_load_u64(at + 11), &seconds)) {
         return NULL;
     }
@@ -372,7 +429,7 @@ static inline const u8 *read_timestamp(struct decode_step *step, const u8 *at)
     if (at == NULL) {
         return NULL;
     }
-    seconds += days * 86400 - offset;
+    seconds += step->days * 86400 - offset;
     i64 value = step->nanoseconds ? seconds * 1000000000 + nanoseconds
                                   : seconds * TIME_SECOND_US + nanoseconds / 1000;
     return put_fixed(step->column, &value, sizeof(value)) ? at : NULL;
@@ -380,11 +437,10 @@ static inline const u8 *read_timestamp(struct decode_step *step, const u8 *at)
 
 static inline const u8 *read_date(struct decode_step *step, const u8 *at)
 {
-    i64 days;
-    if (!read_days(step, at, &days) || at[10] != '"') {
+    if (!read_days(step, at) || at[10] != '"') {
         return NULL;
     }
-    i32 narrow = (i32)days;
+    i32 narrow = (i32)step->days;
     return put_fixed(step->column, &narrow, sizeof(narrow)) ? at + 11 : NULL;
 }
 

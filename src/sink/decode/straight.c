@@ -24,12 +24,19 @@ static inline const u8 *skip_space(const u8 *at)
     return at;
 }
 
+static void read_from(struct json_reader *reader, const struct straight *straight, const u8 *at)
+{
+    const u8 *end = memchr(at, '\n', (size_t)(straight->limit - at) + 1);
+    assert(end != NULL);
+    json_reader_init(reader, (str){(const char *)at, (size_t)(end - at)});
+}
+
 /* Any form of a scalar, as the tree reads it. */
 static COLD const u8 *walk_scalar(struct straight *straight, const struct decode_step *step,
                                   const u8 *at)
 {
     struct json_reader reader;
-    json_reader_init(&reader, (str){(const char *)at, (size_t)(straight->end - at)});
+    read_from(&reader, straight, at);
     enum json_token token = json_next(&reader);
     if (token != JSON_TOKEN_STRING && token != JSON_TOKEN_NUMBER) {
         return NULL;
@@ -98,13 +105,13 @@ static inline const u8 *skip_colon(const u8 *at)
     return *at == ':' ? skip_space(at + 1) : NULL;
 }
 
-/* A name with escapes, or a long one. */
+/* A name with escapes, or a long one: its field becomes straight->named. */
 static COLD const u8 *walk_odd_name(struct straight *straight, struct decode_step *step,
-                                    const u8 *at, struct decode_step **out_field)
+                                    const u8 *at)
 {
     struct json_reader reader;
     bool lone = false;
-    json_reader_init(&reader, (str){(const char *)at, (size_t)(straight->end - at)});
+    read_from(&reader, straight, at);
     if (json_next(&reader) != JSON_TOKEN_STRING) {
         return NULL;
     }
@@ -115,13 +122,13 @@ static COLD const u8 *walk_odd_name(struct straight *straight, struct decode_ste
     if (field == DECODE_NONE || step->fields[field].own) {
         return NULL;
     }
-    *out_field = &step->fields[field];
+    straight->named = &step->fields[field];
     return skip_colon(at + reader.at);
 }
 
-/* A name that was not foretold. */
+/* The same of any name that was not foretold. */
 static COLD const u8 *walk_other_name(struct straight *straight, struct decode_step *step,
-                                      const u8 *at, struct decode_step **out_field)
+                                      const u8 *at)
 {
     u32 size = 0;
     u32 more;
@@ -130,7 +137,7 @@ static COLD const u8 *walk_other_name(struct straight *straight, struct decode_s
         size += more;
     } while (more == SCAN_BYTES && size < SCAN_KEY_BYTES - SCAN_BYTES);
     if (at[0] != '"' || at[1 + size] != '"' || size > SCAN_KEY_BYTES - 3) {
-        return walk_odd_name(straight, step, at, out_field);
+        return walk_odd_name(straight, step, at);
     }
     const struct decode_plan *plan = step->plan;
     u64 first = num_load_u64(at + 1);
@@ -141,7 +148,7 @@ static COLD const u8 *walk_other_name(struct straight *straight, struct decode_s
     for (; plan->by_name[slot] != 0; slot = (slot + 1) & mask) {
         struct decode_step *field = &step->fields[plan->by_name[slot] - 1];
         if (field->key.size == size + 3 && memcmp(at, field->key.bytes, size + 2) == 0) {
-            *out_field = field;
+            straight->named = field;
             return skip_colon(at + size + 2);
         }
     }
@@ -163,7 +170,11 @@ static inline const u8 *walk_name(struct straight *straight, struct decode_step 
         *out_field = other;
         at = skip_space(at + other->key.size);
     } else {
-        at = walk_other_name(straight, step, at, out_field);
+        at = walk_other_name(straight, step, at);
+        if (at == NULL) {
+            return NULL;
+        }
+        *out_field = straight->named;
     }
     foretold[0] = *out_field;
     foretold[1] = last;
@@ -292,14 +303,13 @@ static const u8 *walk_nested(struct straight *straight, struct decode_step *step
 }
 
 #if defined(STRAIGHT_WIDE)
-bool straight_row_wide(struct straight *straight, str line, i64 row)
+const u8 *straight_row_wide(struct straight *straight, const u8 *at, i64 row)
 #else
-bool straight_row_portable(struct straight *straight, str line, i64 row)
+const u8 *straight_row_portable(struct straight *straight, const u8 *at, i64 row)
 #endif
 {
-    const u8 *at = skip_space((const u8 *)line.data);
-    straight->end = (const u8 *)line.data + line.size;
-    assert(*straight->end == '\n');
+    at = skip_space(at);
     at = *at == '{' ? walk_object(straight, &straight->root, at + 1, row) : NULL;
-    return at != NULL && skip_space(at) == straight->end;
+    at = at != NULL ? skip_space(at) : NULL;
+    return at != NULL && *at == '\n' ? at : NULL;
 }

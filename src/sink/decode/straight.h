@@ -15,14 +15,16 @@
 
 struct straight {
     struct decode_step root;
-    buf scratch; /* of values that are rarely seen */
-    const u8 *end;
+    buf scratch;               /* of values that are rarely seen */
+    struct decode_step *named; /* the field of a name that was not foretold */
+    const u8 *limit;           /* a line feed, that of the line or one behind it */
 };
 
-/* Appends one value to each column but the sink's own ones. False: the row is not of that kind, or
- * memory is out; the columns are to be truncated. `line` has a line
- * feed and JSON_SCAN_SLACK readable bytes behind it. */
-typedef bool straight_function(struct straight *straight, str line, i64 row);
+/* Appends one value to each column but the sink's own ones, from the line that begins at `at`, and
+ * returns the line feed behind it. NULL: the row is not of that kind, or memory is out; the columns
+ * are to be truncated. straight->limit is a line feed with JSON_SCAN_SLACK readable bytes behind
+ * it. */
+typedef const u8 *straight_function(struct straight *straight, const u8 *at, i64 row);
 straight_function straight_row_portable;
 straight_function straight_row_wide; /* AVX2 */
 
