@@ -6,7 +6,7 @@ enum {
     SAMPLE_RUNS = 8,
     SAMPLE_RUN_VALUES = 256,
     SAMPLE_VALUES = SAMPLE_RUNS * SAMPLE_RUN_VALUES,
-    SAMPLE_TABLE = 2 * SAMPLE_VALUES, /* power of two */
+    SAMPLE_TABLE_BITS = 12, /* 2^12 places are twice as many as values */
     SAMPLE_INDICES = 8192,
     SAMPLE_ENTRIES_BYTES = 64 * KIB, /* of a dictionary page */
     FEW_DISTINCT = 256,              /* so few are a dictionary however well PLAIN compresses */
@@ -20,6 +20,11 @@ struct ratio {
     i64 raw;
 };
 
+struct seen {
+    u64 hash; /* 0: none */
+    i64 run;
+};
+
 struct sample {
     const struct values *values;
     struct compressor *compressor;
@@ -28,6 +33,7 @@ struct sample {
     i64 run_count;
     i64 run_values;
     i64 distinct;
+    i64 elsewhere;      /* distinct values of a run that an earlier run had, too */
     struct ratio plain; /* raw 0: not known yet */
     struct error *error;
 };
@@ -49,23 +55,28 @@ static void sample_place(struct sample *sample)
     }
 }
 
-/* By their hashes alone: two distinct values with one hash of 64 bits do no harm here. */
+/* By their hashes alone: two distinct values with one hash of 64 bits do no harm here. Beside each
+ * hash stands the run that had it last. */
 MUST_USE static bool sample_count(struct sample *sample, struct arena *arena)
 {
-    u64 *table = room_take(&sample->rooms->hashes, arena, SAMPLE_TABLE, sizeof(u64));
+    enum { TABLE_SIZE = 1 << SAMPLE_TABLE_BITS };
+    _Static_assert(TABLE_SIZE >= 2 * SAMPLE_VALUES, "no more than half is used");
+    struct seen *table = room_take(&sample->rooms->hashes, arena, TABLE_SIZE, sizeof(*table));
     if (table == NULL) {
         return false;
     }
-    memset(table, 0, SAMPLE_TABLE * sizeof(u64));
+    memset(table, 0, TABLE_SIZE * sizeof(*table));
     for (i64 run = 0; run < sample->run_count; run++) {
         for (i64 i = 0; i < sample->run_values; i++) {
             u64 hash = dictionary_hash(sample->values, sample->runs[run] + i) | 1;
-            u64 place = (hash >> 32) % SAMPLE_TABLE;
-            while (table[place] != 0 && table[place] != hash) {
-                place = (place + 1) % SAMPLE_TABLE;
+            u64 place = hash >> (64 - SAMPLE_TABLE_BITS);
+            while (table[place].hash != 0 && table[place].hash != hash) {
+                place = (place + 1) % TABLE_SIZE;
             }
-            sample->distinct += table[place] == 0;
-            table[place] = hash;
+            bool is_new = table[place].hash == 0;
+            sample->distinct += is_new;
+            sample->elsewhere += !is_new && table[place].run != run;
+            table[place] = (struct seen){hash, run};
         }
     }
     return true;
@@ -116,13 +127,17 @@ static i64 scale(i64 bytes, struct ratio ratio)
     return (i64)((double)bytes * (double)ratio.packed / (double)ratio.raw);
 }
 
-/* How many distinct values the chunk has, by how often the sample met one again. */
+/* How many distinct values the chunk has: by how often a run met again what others had, as many as
+ * would meet so often by chance. Where runs have nothing in common, as with times, each part of the
+ * chunk has as many of its own as the sample. */
 static i64 estimate_distinct(const struct sample *sample)
 {
     i64 count = sample->values->count;
     i64 distinct = sample->distinct;
-    i64 again = sample->run_count * sample->run_values - distinct;
-    return again == 0 ? count : num_min_i64(count, distinct + distinct * distinct / (2 * again));
+    struct ratio of_values = {distinct, sample->run_count * sample->run_values};
+    i64 most = scale(count, of_values);
+    i64 again = sample->elsewhere;
+    return again == 0 ? most : num_min_i64(most, distinct + distinct * distinct / (2 * again));
 }
 
 /* Indices do not compress in general; entries do as well as the values. */
@@ -175,8 +190,8 @@ MUST_USE static err choose_dictionary(struct sample *sample, i64 bytes_max, stru
         }
     }
     bool made = false;
-    if (!dictionary_build(values, bytes_max, arena, &sample->rooms->dictionary, &choice->dictionary,
-                          &made)) {
+    if (!dictionary_build(values, estimate_distinct(sample), bytes_max, arena,
+                          &sample->rooms->dictionary, &choice->dictionary, &made)) {
         return error_memory(sample->error);
     }
     if (made && choice->dictionary.count > FEW_DISTINCT) {

@@ -26,13 +26,14 @@ struct dictionary_rooms {
 
 /* Bits that hold the index of any of `count` entries. */
 i32 dictionary_width(i64 count);
-/* *out_made: false when it was given up. Returns false at the arena's limit. */
-MUST_USE bool dictionary_build(const struct values *values, i64 bytes_max, struct arena *arena,
-                               struct dictionary_rooms *rooms, struct dictionary *out_dictionary,
-                               bool *out_made);
+/* `entries_likely` may be wrong. *out_made: false when it was given up. Returns false at the
+ * arena's limit. */
+MUST_USE bool dictionary_build(const struct values *values, i64 entries_likely, i64 bytes_max,
+                               struct arena *arena, struct dictionary_rooms *rooms,
+                               struct dictionary *out_dictionary, bool *out_made);
 /* The values [from, to) as the data page has them. */
 void dictionary_put_indices(buf *out, const struct dictionary *dictionary, i64 from, i64 to);
-/* A hash of one value: equal for equal bytes. */
+/* A hash of one value, equal for equal bytes; its upper bits are the better ones. */
 u64 dictionary_hash(const struct values *values, i64 index);
 
 #endif
