@@ -7,6 +7,7 @@
 
 enum {
     PAGE_LENGTH_SIZE = 4,
+    SELECTED_REPEATS_MIN = 4,
 
     /* Numbers of parquet.thrift. */
     PAGE_DATA = 0,
@@ -287,16 +288,27 @@ static i64 page_select(struct chunk *chunk, const struct page *page, u32 stamp)
     return count;
 }
 
+/* Numbers are looked at faster than they are selected, and so are values that seldom repeat. */
+static bool page_pays_selecting(const struct chunk *chunk, const struct page *page)
+{
+    return chunk->choice.has_dictionary && !leaf_is_number(chunk->leaf) &&
+           (i64)chunk->choice.dictionary.count <
+               (page->value_to - page->value_from) / SELECTED_REPEATS_MIN;
+}
+
 MUST_USE static err page_keep_bounds(struct chunk *chunk, struct page *page)
 {
-    struct bounds bounds = {0};
+    const u32 *selection = NULL;
+    i64 from = page->value_from;
+    i64 to = page->value_to;
     chunk->meta->page_count++;
-    if (chunk->choice.has_dictionary) {
-        i64 count = page_select(chunk, page, (u32)chunk->meta->page_count);
-        bounds = bounds_of(chunk->leaf, &chunk->values, chunk->selection, 0, count);
-    } else {
-        bounds = bounds_of(chunk->leaf, &chunk->values, NULL, page->value_from, page->value_to);
+    if (page_pays_selecting(chunk, page)) {
+        to = page_select(chunk, page, (u32)chunk->meta->page_count);
+        from = 0;
+        selection = chunk->selection;
     }
+    struct bounds bounds = bounds_of(chunk->leaf, &chunk->values, selection, from, to,
+                                     &chunk->meta->nan_count);
     bounds_widen(chunk->leaf, &chunk->bounds, bounds);
     if (chunk_has_statistics(chunk->leaf) && !bounds_keep(chunk->leaf, bounds, PARQUET_BOUND_UNITS,
                                                           chunk->encoder->output, &page->kept)) {
@@ -310,7 +322,6 @@ MUST_USE static err chunk_keep_bounds(struct chunk *chunk)
     struct chunk_meta *meta = chunk->meta;
     meta->value_count = chunk->levels.count;
     meta->null_count = chunk->levels.count - chunk->values.count;
-    meta->nan_count = statistics_count_nans(&chunk->values);
     struct bounds told = {0};
     if (chunk->options->metrics == PARQUET_METRICS_BOUNDS) {
         told = chunk->bounds;

@@ -38,6 +38,10 @@ struct leaf {
 enum leaf_physical leaf_physical_of(const struct type *type);
 /* Bytes of one physical value: of a decimal the fewest that hold its precision. */
 size_t leaf_width_of(const struct type *type);
+static inline bool leaf_is_number(const struct leaf *leaf)
+{
+    return leaf->physical != LEAF_BYTE_ARRAY && leaf->physical != LEAF_FIXED;
+}
 /* A variant's two parts have neither an id nor bounds: their order means nothing. */
 static inline bool leaf_has_bounds(const struct leaf *leaf)
 {

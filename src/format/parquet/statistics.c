@@ -3,57 +3,36 @@
 #include "base/assert.h"
 #include "base/decimal.h"
 #include "base/utf8.h"
-
-#define STATISTICS_INLINE inline __attribute__((always_inline))
+#include "format/extremes.h"
 
 /* ---- order ---- */
 
-#define FLOAT_INFINITY_BITS  0x7f800000U
-#define DOUBLE_INFINITY_BITS 0x7ff0000000000000U
-
-/* A number that sorts as the value does; false for NaN. Floats in their total order: a negative
- * one's other bits are turned round. */
-static STATISTICS_INLINE bool number_key(enum leaf_physical physical, const u8 *value, i64 *out_key)
+static enum extremes_type number_type(enum leaf_physical physical)
 {
-    u32 bits32 = 0;
-    u64 bits64 = 0;
     switch (physical) {
     case LEAF_BOOLEAN:
-        *out_key = *value;
-        return true;
+        return EXTREMES_U8;
     case LEAF_INT32:
-        *out_key = (i32)num_load_u32(value);
-        return true;
+        return EXTREMES_I32;
     case LEAF_INT64:
-        *out_key = (i64)num_load_u64(value);
-        return true;
+        return EXTREMES_I64;
     case LEAF_FLOAT:
-        bits32 = num_load_u32(value);
-        *out_key = (i32)(bits32 >> 31 != 0 ? bits32 ^ INT32_MAX : bits32);
-        return (bits32 & INT32_MAX) <= FLOAT_INFINITY_BITS;
+        return EXTREMES_FLOAT;
     case LEAF_DOUBLE:
-        bits64 = num_load_u64(value);
-        *out_key = (i64)(bits64 >> 63 != 0 ? bits64 ^ INT64_MAX : bits64);
-        return (bits64 & INT64_MAX) <= DOUBLE_INFINITY_BITS;
+        return EXTREMES_DOUBLE;
     case LEAF_BYTE_ARRAY:
     case LEAF_FIXED:
-        return false;
+        break;
     }
-    return false;
-}
-
-static bool leaf_is_number(const struct leaf *leaf)
-{
-    return leaf->physical != LEAF_BYTE_ARRAY && leaf->physical != LEAF_FIXED;
+    assert(false);
+    return EXTREMES_U8;
 }
 
 static int number_compare(enum leaf_physical physical, str a, str b)
 {
-    i64 key_a = 0;
-    i64 key_b = 0;
-    bool comparable = number_key(physical, (const u8 *)a.data, &key_a) &&
-                      number_key(physical, (const u8 *)b.data, &key_b);
-    assert(comparable);
+    enum extremes_type type = number_type(physical);
+    i64 key_a = extremes_key(type, (const u8 *)a.data);
+    i64 key_b = extremes_key(type, (const u8 *)b.data);
     return (key_a > key_b) - (key_a < key_b);
 }
 
@@ -78,108 +57,143 @@ static int leaf_compare(const struct leaf *leaf, str a, str b)
 
 /* ---- least and greatest ---- */
 
-static STATISTICS_INLINE i64 selected(const u32 *selection, i64 index)
+enum { BOUNDS_BLOCK = 1024 };
+
+/* The bounds so far, as keys, and where the block begins that has the first of each. */
+struct number_bounds {
+    struct extremes keys;
+    i64 least_at; /* -1: there is none */
+    i64 greatest_at;
+};
+
+/* Of the others. Returns how many NaNs there are. */
+static i64 extremes_without_nans(enum extremes_type type, const u8 *data, size_t width, i64 count,
+                                 struct extremes *out_keys)
+{
+    struct extremes keys = {INT64_MAX, INT64_MIN};
+    i64 nans = 0;
+    for (i64 i = 0; i < count; i++) {
+        i64 key = extremes_key(type, data + (size_t)i * width);
+        if (extremes_key_is_nan(type, key)) {
+            nans++;
+            continue;
+        }
+        keys.least = key < keys.least ? key : keys.least;
+        keys.greatest = key > keys.greatest ? key : keys.greatest;
+    }
+    *out_keys = keys;
+    return nans;
+}
+
+/* Returns the block's NaNs, which move no bound. */
+static i64 widen_by_block(const struct values *values, i64 from, i64 to,
+                          struct number_bounds *bounds)
+{
+    enum extremes_type type = number_type(values->physical);
+    const u8 *data = values->data + (size_t)from * values->width;
+    struct extremes keys = extremes_best()(type, data, to - from);
+    i64 nans = 0;
+    if (extremes_key_is_nan(type, keys.least) || extremes_key_is_nan(type, keys.greatest)) {
+        nans = extremes_without_nans(type, data, values->width, to - from, &keys);
+    }
+    if (nans == to - from) {
+        return nans;
+    }
+    if (bounds->least_at < 0 || keys.least < bounds->keys.least) {
+        bounds->keys.least = keys.least;
+        bounds->least_at = from;
+    }
+    if (bounds->greatest_at < 0 || keys.greatest > bounds->keys.greatest) {
+        bounds->keys.greatest = keys.greatest;
+        bounds->greatest_at = from;
+    }
+    return nans;
+}
+
+/* The first value of this key, from `at` on. */
+static str find_key(const struct values *values, i64 at, i64 wanted)
+{
+    enum extremes_type type = number_type(values->physical);
+    while (extremes_key(type, values->data + (size_t)at * values->width) != wanted) {
+        at++;
+    }
+    return values_at(values, at);
+}
+
+static struct bounds bounds_of_numbers(const struct values *values, i64 from, i64 to, i64 *nans)
+{
+    struct number_bounds bounds = {.least_at = -1, .greatest_at = -1};
+    for (i64 block = from; block < to; block += BOUNDS_BLOCK) {
+        *nans += widen_by_block(values, block, num_min_i64(block + BOUNDS_BLOCK, to), &bounds);
+    }
+    if (bounds.least_at < 0) {
+        return (struct bounds){0};
+    }
+    return (struct bounds){find_key(values, bounds.least_at, bounds.keys.least),
+                           find_key(values, bounds.greatest_at, bounds.keys.greatest)};
+}
+
+static inline i64 selected(const u32 *selection, i64 index)
 {
     return selection != NULL ? (i64)selection[index] : index;
 }
 
-enum { BOUNDS_BLOCK = 256 };
-
-struct extremes {
-    i64 least;
-    i64 greatest;
-    i64 least_at; /* the block with the first of them, then the value itself; -1: there is none */
-    i64 greatest_at;
-};
-
-/* Without branches: a NaN moves neither. */
-static STATISTICS_INLINE void extremes_of_block(enum leaf_physical physical,
-                                                const struct values *values, const u32 *selection,
-                                                i64 from, i64 to, struct extremes *extremes)
-{
-    i64 least = INT64_MAX;
-    i64 greatest = INT64_MIN;
-    i64 seen = 0;
-    for (i64 i = from; i < to; i++) {
-        i64 index = selected(selection, i);
-        i64 key = 0;
-        bool comparable = number_key(physical, values->data + (size_t)index * values->width, &key);
-        i64 low = comparable ? key : INT64_MAX;
-        i64 high = comparable ? key : INT64_MIN;
-        least = low < least ? low : least;
-        greatest = high > greatest ? high : greatest;
-        seen += comparable;
-    }
-    if (seen > 0 && (extremes->least_at < 0 || least < extremes->least)) {
-        extremes->least = least;
-        extremes->least_at = from;
-    }
-    if (seen > 0 && (extremes->greatest_at < 0 || greatest > extremes->greatest)) {
-        extremes->greatest = greatest;
-        extremes->greatest_at = from;
-    }
-}
-
-/* The first value of this key, from `at` on. */
-static STATISTICS_INLINE str find_key(enum leaf_physical physical, const struct values *values,
-                                      const u32 *selection, i64 at, i64 wanted)
-{
-    for (;; at++) {
-        i64 index = selected(selection, at);
-        i64 key = 0;
-        if (number_key(physical, values->data + (size_t)index * values->width, &key) &&
-            key == wanted) {
-            return values_at(values, index);
-        }
-    }
-}
-
-static STATISTICS_INLINE struct bounds bounds_of_numbers(enum leaf_physical physical,
-                                                         const struct values *values,
-                                                         const u32 *selection, i64 from, i64 to)
-{
-    struct extremes extremes = {.least_at = -1, .greatest_at = -1};
-    for (i64 block = from; block < to; block += BOUNDS_BLOCK) {
-        i64 end = num_min_i64(block + BOUNDS_BLOCK, to);
-        if (selection != NULL) {
-            extremes_of_block(physical, values, selection, block, end, &extremes);
-        } else {
-            extremes_of_block(physical, values, NULL, block, end, &extremes);
-        }
-    }
-    if (extremes.least_at < 0) {
-        return (struct bounds){0};
-    }
-    return (struct bounds){
-        find_key(physical, values, selection, extremes.least_at, extremes.least),
-        find_key(physical, values, selection, extremes.greatest_at, extremes.greatest),
-    };
-}
-
 /* Sorts as the value's first bytes do; equal ones say nothing. */
-static STATISTICS_INLINE u64 bytes_key(str value)
+static inline u64 bytes_key(str value)
 {
-    if (value.size >= sizeof(u64)) {
-        return __builtin_bswap64(num_load_u64(value.data));
+    const u8 *bytes = (const u8 *)value.data;
+    size_t size = value.size;
+    if (size >= sizeof(u64)) {
+        return __builtin_bswap64(num_load_u64(bytes));
+    }
+    if (size >= sizeof(u32)) {
+        u64 first = __builtin_bswap32(num_load_u32(bytes));
+        u64 last = __builtin_bswap32(num_load_u32(bytes + size - sizeof(u32)));
+        return first << 32 | last << (64 - 8 * size);
     }
     u64 key = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        key |= (u64)(u8)value.data[i] << (56 - 8 * i);
+    for (size_t i = 0; i < size; i++) {
+        key |= (u64)bytes[i] << (56 - 8 * i);
     }
     return key;
+}
+
+/* Whether all have eight bytes at `at`, and the same. The last one is looked at first: it differs
+ * in most columns. */
+static bool bytes_are_shared(const struct values *values, const u32 *selection, i64 from, i64 to,
+                             size_t at)
+{
+    str last = values_at(values, selected(selection, to - 1));
+    if (last.size < at + sizeof(u64)) {
+        return false;
+    }
+    u64 wanted = num_load_u64(last.data + at);
+    u64 differing = 0;
+    for (i64 i = from; i < to && differing == 0; i++) {
+        str value = values_at(values, selected(selection, i));
+        if (value.size < at + sizeof(u64)) {
+            return false;
+        }
+        differing = num_load_u64(value.data + at) ^ wanted;
+    }
+    return differing == 0;
 }
 
 /* Not of decimals, whose first bit is a sign. */
 static struct bounds bounds_of_bytes(const struct values *values, const u32 *selection, i64 from,
                                      i64 to)
 {
+    size_t shared = 0;
+    while (to - from > 1 && bytes_are_shared(values, selection, from, to, shared)) {
+        shared += sizeof(u64);
+    }
     str first = values_at(values, selected(selection, from));
     struct bounds bounds = {first, first};
-    u64 least = bytes_key(first);
+    u64 least = bytes_key((str){first.data + shared, first.size - shared});
     u64 greatest = least;
     for (i64 i = from + 1; i < to; i++) {
         str value = values_at(values, selected(selection, i));
-        u64 key = bytes_key(value);
+        u64 key = bytes_key((str){value.data + shared, value.size - shared});
         if (key < least || (key == least && str_compare(value, bounds.lower) < 0)) {
             bounds.lower = value;
             least = key;
@@ -228,24 +242,13 @@ static struct bounds bounds_of_arrays(const struct leaf *leaf, const struct valu
 }
 
 struct bounds bounds_of(const struct leaf *leaf, const struct values *values, const u32 *selection,
-                        i64 from, i64 to)
+                        i64 from, i64 to, i64 *nans)
 {
-    switch (values->physical) {
-    case LEAF_BOOLEAN:
-        return bounds_of_numbers(LEAF_BOOLEAN, values, selection, from, to);
-    case LEAF_INT32:
-        return bounds_of_numbers(LEAF_INT32, values, selection, from, to);
-    case LEAF_INT64:
-        return bounds_of_numbers(LEAF_INT64, values, selection, from, to);
-    case LEAF_FLOAT:
-        return bounds_of_numbers(LEAF_FLOAT, values, selection, from, to);
-    case LEAF_DOUBLE:
-        return bounds_of_numbers(LEAF_DOUBLE, values, selection, from, to);
-    case LEAF_BYTE_ARRAY:
-    case LEAF_FIXED:
+    if (!leaf_is_number(leaf)) {
         return bounds_of_arrays(leaf, values, selection, from, to);
     }
-    return (struct bounds){0};
+    assert(selection == NULL);
+    return bounds_of_numbers(values, from, to, nans);
 }
 
 void bounds_widen(const struct leaf *leaf, struct bounds *bounds, struct bounds more)
@@ -258,24 +261,6 @@ void bounds_widen(const struct leaf *leaf, struct bounds *bounds, struct bounds 
         (bounds->upper.data == NULL || leaf_compare(leaf, more.upper, bounds->upper) > 0)) {
         bounds->upper = more.upper;
     }
-}
-
-i64 statistics_count_nans(const struct values *values)
-{
-    if (values->physical != LEAF_FLOAT && values->physical != LEAF_DOUBLE) {
-        return -1;
-    }
-    i64 count = 0;
-    if (values->physical == LEAF_FLOAT) {
-        for (i64 i = 0; i < values->count; i++) {
-            count += (num_load_u32(values->data + i * 4) & INT32_MAX) > FLOAT_INFINITY_BITS;
-        }
-    } else {
-        for (i64 i = 0; i < values->count; i++) {
-            count += (num_load_u64(values->data + i * 8) & INT64_MAX) > DOUBLE_INFINITY_BITS;
-        }
-    }
-    return count;
 }
 
 /* ---- cutting ---- */

@@ -16,13 +16,12 @@ struct bounds {
     str upper;
 };
 
-/* Of the values at [from, to); with a selection of the values at selection[from..to). */
+/* Of the values at [from, to), and adds the NaNs among them to *nans. With a selection (NULL: none,
+ * and none of numbers) of the values at selection[from..to). */
 struct bounds bounds_of(const struct leaf *leaf, const struct values *values, const u32 *selection,
-                        i64 from, i64 to);
+                        i64 from, i64 to, i64 *nans);
 /* Widens `bounds` by `more`. */
 void bounds_widen(const struct leaf *leaf, struct bounds *bounds, struct bounds more);
-/* -1 when the leaf is not a float type. */
-i64 statistics_count_nans(const struct values *values);
 
 /* The bounds as they are kept: strings and binaries cut. `exact` says that nothing was. */
 struct kept_bounds {
