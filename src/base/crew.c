@@ -11,6 +11,12 @@ struct run {
     void *context;
     size_t count;
     atomic_size_t next;
+    /* NULL: nothing is to be done after a task. Its lock guards the rest. */
+    crew_task then;
+    pthread_mutex_t lock;
+    bool *ended;
+    size_t then_next;
+    bool then_busy;
 };
 
 struct helper {
@@ -33,16 +39,32 @@ struct crew {
     struct helper helpers[];
 };
 
-static void crew_lock(struct crew *crew)
+static void take_lock(pthread_mutex_t *lock)
 {
-    int failed = pthread_mutex_lock(&crew->lock);
+    int failed = pthread_mutex_lock(lock);
     assert(failed == 0);
 }
 
-static void crew_unlock(struct crew *crew)
+static void give_lock(pthread_mutex_t *lock)
 {
-    int failed = pthread_mutex_unlock(&crew->lock);
+    int failed = pthread_mutex_unlock(lock);
     assert(failed == 0);
+}
+
+/* What can follow now that this task has ended. Who is at it already does this one's turn, too. */
+static void run_then(struct run *run, size_t index, size_t worker)
+{
+    take_lock(&run->lock);
+    run->ended[index] = true;
+    while (!run->then_busy && run->then_next < run->count && run->ended[run->then_next]) {
+        run->then_busy = true;
+        give_lock(&run->lock);
+        run->then(run->context, run->then_next, worker);
+        take_lock(&run->lock);
+        run->then_next++;
+        run->then_busy = false;
+    }
+    give_lock(&run->lock);
 }
 
 static void run_tasks(struct run *run, size_t worker)
@@ -53,6 +75,9 @@ static void run_tasks(struct run *run, size_t worker)
             return;
         }
         run->task(run->context, index, worker);
+        if (run->then != NULL) {
+            run_then(run, index, worker);
+        }
     }
 }
 
@@ -64,7 +89,7 @@ static void *help(void *context)
     if (crew->begin != NULL) {
         crew->begin();
     }
-    crew_lock(crew);
+    take_lock(&crew->lock);
     while (!crew->closed) {
         if (crew->run == NULL || crew->round == seen) {
             (void)pthread_cond_wait(&crew->asked, &crew->lock);
@@ -73,15 +98,15 @@ static void *help(void *context)
         struct run *run = crew->run;
         seen = crew->round;
         crew->busy++;
-        crew_unlock(crew);
+        give_lock(&crew->lock);
         run_tasks(run, helper->worker);
-        crew_lock(crew);
+        take_lock(&crew->lock);
         crew->busy--;
         if (crew->busy == 0) {
             (void)pthread_cond_signal(&crew->idle);
         }
     }
-    crew_unlock(crew);
+    give_lock(&crew->lock);
     return NULL;
 }
 
@@ -112,11 +137,11 @@ void crew_destroy(struct crew *crew)
     if (crew == NULL) {
         return;
     }
-    crew_lock(crew);
+    take_lock(&crew->lock);
     assert(crew->run == NULL);
     crew->closed = true;
     (void)pthread_cond_broadcast(&crew->asked);
-    crew_unlock(crew);
+    give_lock(&crew->lock);
     for (size_t i = 0; i < crew->helper_count; i++) {
         (void)pthread_join(crew->helpers[i].thread, NULL);
     }
@@ -135,34 +160,51 @@ size_t crew_workers(const struct crew *crew)
 /* False: somebody else is asking. */
 static bool begin_run(struct crew *crew, struct run *run)
 {
-    crew_lock(crew);
+    take_lock(&crew->lock);
     bool taken = crew->run != NULL;
     if (!taken) {
         crew->run = run;
         crew->round++;
         (void)pthread_cond_broadcast(&crew->asked);
     }
-    crew_unlock(crew);
+    give_lock(&crew->lock);
     return !taken;
 }
 
 /* No helper looks at the run after this. */
 static void end_run(struct crew *crew)
 {
-    crew_lock(crew);
+    take_lock(&crew->lock);
     while (crew->busy > 0) {
         (void)pthread_cond_wait(&crew->idle, &crew->lock);
     }
     crew->run = NULL;
-    crew_unlock(crew);
+    give_lock(&crew->lock);
+}
+
+static void run_all(struct crew *crew, struct run *run)
+{
+    bool helped = crew != NULL && run->count > 1 && begin_run(crew, run);
+    run_tasks(run, 0);
+    if (helped) {
+        end_run(crew);
+    }
 }
 
 void crew_run(struct crew *crew, size_t count, crew_task task, void *context)
 {
-    struct run run = {.task = task, .context = context, .count = count};
-    bool helped = crew != NULL && count > 1 && begin_run(crew, &run);
-    run_tasks(&run, 0);
-    if (helped) {
-        end_run(crew);
-    }
+    run_all(crew, &(struct run){.task = task, .context = context, .count = count});
+}
+
+void crew_run_ordered(struct crew *crew, size_t count, crew_task task, crew_task then,
+                      void *context, bool *ended)
+{
+    struct run run = {
+        .task = task, .context = context, .count = count, .then = then, .ended = ended};
+    int failed = pthread_mutex_init(&run.lock, NULL);
+    assert(failed == 0);
+    run_all(crew, &run);
+    assert(run.then_next == count);
+    failed = pthread_mutex_destroy(&run.lock);
+    assert(failed == 0);
 }

@@ -21,5 +21,9 @@ size_t crew_workers(const struct crew *crew);
 typedef void (*crew_task)(void *context, size_t index, size_t worker);
 /* Does the tasks 0 to count - 1; all are done when it returns. */
 void crew_run(struct crew *crew, size_t count, crew_task task, void *context);
+/* The same, and after each task `then`, in the tasks' order and never two at once, by whichever
+ * worker: what it touches needs no lock. `ended`: [count], all false. */
+void crew_run_ordered(struct crew *crew, size_t count, crew_task task, crew_task then,
+                      void *context, bool *ended);
 
 #endif

@@ -426,9 +426,9 @@ void encoder_init(struct encoder *encoder, struct arena *arena)
 }
 
 err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder, size_t leaf_index,
-                 const struct column *columns, struct chunk_done *out_done, struct error *error)
+                 const struct column *columns, struct chunk_done *out_done)
 {
-    *out_done = (struct chunk_done){0};
+    *out_done = (struct chunk_done){.encoder = encoder};
     struct chunk chunk = {
         .writer = writer,
         .encoder = encoder,
@@ -436,7 +436,7 @@ err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder, s
         .options = &writer->columns[leaf_index],
         .done = out_done,
         .meta = &out_done->meta,
-        .error = error,
+        .error = &out_done->error,
     };
     TRY(chunk_prepare(&chunk, columns));
     chunk.meta->has_dictionary = chunk.choice.has_dictionary;

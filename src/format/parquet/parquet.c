@@ -8,6 +8,7 @@ enum {
     PARQUET_ROW_GROUP_BYTES = 64 * 1024 * 1024,
     PARQUET_PAGE_ROWS = 20000,
     PARQUET_ZSTD_LEVEL = 1,
+    PARQUET_PAGE_SLACK = 64 * 1024, /* what a full page has besides values */
 };
 
 #define PARQUET_INDEXES_SIZE_MAX ((size_t)INT32_MAX)
@@ -193,60 +194,43 @@ MUST_USE static err row_group_add(struct parquet_writer *writer, i64 rows,
     return OK;
 }
 
-/* The chunks of a row group, encoded at the same time. */
+/* The chunks of a row group, encoded at the same time and put one after the other. */
 struct encoding {
-    const struct parquet_writer *writer;
+    struct parquet_writer *writer;
     const struct column *columns;
     struct chunk_done *done;
-    err *results;
-    struct error *errors;
+    struct chunk_meta *chunks;
+    err result; /* of the first chunk that failed */
+    struct error *error;
 };
 
 static void encode_one(void *context, size_t index, size_t worker)
 {
     struct encoding *encoding = context;
-    encoding->results[index] = chunk_encode(
-        encoding->writer, &encoding->writer->kit->encoders[worker], index, encoding->columns,
-        &encoding->done[index], &encoding->errors[index]);
+    struct encoder *encoder = &encoding->writer->kit->encoders[worker];
+    struct chunk_done *done = &encoding->done[index];
+    if (atomic_load(&encoder->held) == 0) {
+        arena_reset(encoder->output);
+    }
+    atomic_fetch_add(&encoder->held, 1);
+    done->result = chunk_encode(encoding->writer, encoder, index, encoding->columns, done);
 }
 
-/* The first column's error is the row group's, whichever was met first. */
-MUST_USE static err encode_all(struct parquet_writer *writer, const struct column *columns,
-                               struct chunk_done *done, struct arena *arena, struct error *error)
+static void put_one(void *context, size_t index, size_t worker)
 {
-    size_t count = writer->leaf_count;
-    struct encoding encoding = {
-        .writer = writer,
-        .columns = columns,
-        .done = done,
-        .results = arena_array(arena, count, sizeof(err)),
-        .errors = arena_array(arena, count, sizeof(struct error)),
-    };
-    if (encoding.results == NULL || encoding.errors == NULL) {
-        return error_memory(error);
-    }
-    crew_run(writer->kit->crew, count, encode_one, &encoding);
-    for (size_t i = 0; i < count; i++) {
-        if (encoding.results[i] != OK) {
-            if (error != NULL) {
-                *error = encoding.errors[i];
-            }
-            return encoding.results[i];
+    (void)worker;
+    struct encoding *encoding = context;
+    struct chunk_done *done = &encoding->done[index];
+    if (encoding->result == OK && done->result != OK) {
+        encoding->result = done->result;
+        if (encoding->error != NULL) {
+            *encoding->error = done->error;
         }
+    } else if (encoding->result == OK) {
+        encoding->result = chunk_put(encoding->writer, index, done, &encoding->chunks[index],
+                                     encoding->error);
     }
-    return OK;
-}
-
-MUST_USE static err put_all(struct parquet_writer *writer, const struct chunk_done *done, i64 rows,
-                            struct error *error)
-{
-    struct row_group_meta *group = NULL;
-    TRY(row_group_add(writer, rows, &group, error));
-    for (size_t i = 0; i < writer->leaf_count; i++) {
-        TRY(chunk_put(writer, i, &done[i], &group->chunks[i], error));
-    }
-    writer->rows += rows;
-    return OK;
+    atomic_fetch_sub(&done->encoder->held, 1);
 }
 
 /* Compressors are kept in a kit that was given; a writer has no end at which to close its own. */
@@ -256,6 +240,11 @@ MUST_USE static err encoders_begin(struct parquet_writer *writer, struct error *
     for (size_t i = 0; i < writer->kit->encoder_count; i++) {
         struct encoder *encoder = &writer->kit->encoders[i];
         encoder->output = arena_create(PARQUET_INDEXES_SIZE_MAX);
+        if (encoder->body.data == NULL) {
+            size_t size = (size_t)options->page_bytes_max + PARQUET_PAGE_SLACK;
+            encoder->body = buf_create(encoder->arena, size, INT32_MAX);
+            encoder->packed = buf_create(encoder->arena, size, INT32_MAX);
+        }
         if (encoder->compressor.context == NULL || encoder->compressor.codec != options->codec) {
             compressor_close(&encoder->compressor);
             TRY(compressor_open(options->codec, options->compress_level, &encoder->compressor,
@@ -281,14 +270,26 @@ static void encoders_end(struct parquet_writer *writer)
 MUST_USE static err row_group_write(struct parquet_writer *writer, const struct column *columns,
                                     struct error *error)
 {
+    struct parquet_kit *kit = writer->kit;
+    struct row_group_meta *group = NULL;
+    i64 count = (i64)writer->leaf_count;
     TRY(encoders_begin(writer, error));
-    struct arena *arena = writer->kit->encoders[0].output;
-    struct chunk_done *done = arena_array(arena, writer->leaf_count, sizeof(*done));
-    if (done == NULL) {
+    TRY(row_group_add(writer, columns[0].count, &group, error));
+    struct encoding encoding = {
+        .writer = writer,
+        .columns = columns,
+        .done = room_take(&kit->done, kit->encoders[0].arena, count, sizeof(*encoding.done)),
+        .chunks = group->chunks,
+        .error = error,
+    };
+    bool *ended = room_take(&kit->ended, kit->encoders[0].arena, count, sizeof(*ended));
+    if (encoding.done == NULL || ended == NULL) {
         return error_memory(error);
     }
-    TRY(encode_all(writer, columns, done, arena, error));
-    return put_all(writer, done, columns[0].count, error);
+    memset(ended, 0, writer->leaf_count * sizeof(*ended));
+    crew_run_ordered(kit->crew, writer->leaf_count, encode_one, put_one, &encoding, ended);
+    writer->rows += columns[0].count;
+    return encoding.result;
 }
 
 err parquet_row_group(struct parquet_writer *writer, const struct column *columns,

@@ -1,8 +1,8 @@
 /* writer: what a Parquet writer remembers, shared by the parts that write chunks and the footer.
  *
- * A row group is made in two steps: its chunks are encoded, by several threads when there is a kit,
- * each into memory of its own; then they are put in the schema's order by the writer's thread. What
- * the footer needs is kept to the end in the writer's arena. Private to parquet. */
+ * A chunk is encoded, by any thread of a kit, into memory of that thread; it is put when its turn
+ * in the schema's order has come, by one thread at a time, and its memory is used again. What the
+ * footer needs is kept to the end in the writer's arena. Private to parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_WRITER_H
 #define LHBOX_FORMAT_PARQUET_WRITER_H
 
@@ -12,6 +12,8 @@
 #include "format/parquet/levels.h"
 #include "format/parquet/parquet.h"
 #include "format/parquet/statistics.h"
+
+#include <stdatomic.h>
 
 /* Wider fixed values have no statistics in the file: they would bloat its footer. */
 enum { CHUNK_STATISTICS_WIDTH_MAX = 256 };
@@ -61,7 +63,8 @@ struct page {
 struct encoder {
     struct arena *arena;
     struct compressor compressor;
-    struct arena *output; /* of the row group under way: the chunks that were encoded here */
+    struct arena *output; /* the chunks that were encoded here and are not put yet */
+    atomic_size_t held;   /* so many */
     struct level_rooms levels;
     struct value_rooms values;
     struct choice_rooms choice;
@@ -76,10 +79,15 @@ struct parquet_kit {
     struct crew *crew;
     struct encoder *encoders; /* one per worker of the crew */
     size_t encoder_count;
+    struct room done; /* both: for each chunk of a row group, in the first encoder's arena */
+    struct room ended;
 };
 
 /* A chunk that is encoded, in the output of its encoder. Its offsets begin at the chunk. */
 struct chunk_done {
+    struct encoder *encoder;
+    err result;
+    struct error error; /* unless it is OK */
     struct chunk_meta meta;
     str dictionary_page;
     buf pages; /* of struct page */
@@ -116,10 +124,10 @@ MUST_USE err parquet_put(struct parquet_writer *writer, str bytes, struct error 
 /* In `arena`, without a compressor. */
 void encoder_init(struct encoder *encoder, struct arena *arena);
 /* Encodes a column chunk: its dictionary page, if any, and its data pages. Touches of the writer
- * only what does not change. */
+ * only what does not change. Tells an error in *out_done. */
 MUST_USE err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder,
                           size_t leaf_index, const struct column *columns,
-                          struct chunk_done *out_done, struct error *error);
+                          struct chunk_done *out_done);
 /* Hands its bytes to the output, and keeps what the footer needs. */
 MUST_USE err chunk_put(struct parquet_writer *writer, size_t leaf_index,
                        const struct chunk_done *done, struct chunk_meta *out_meta,

@@ -103,11 +103,45 @@ static void askers_at_the_same_time_get_all_of_theirs(void **state)
     crew_destroy(NULL);
 }
 
+struct line {
+    struct work work;
+    bool ended[TASKS];
+    size_t turns;
+    size_t wrong;    /* turns out of order, or before the task's end */
+    atomic_int busy; /* in a turn */
+};
+
+static void take_turn(void *context, size_t index, size_t worker)
+{
+    struct line *line = context;
+    line->wrong += atomic_fetch_add(&line->busy, 1) != 0;
+    line->wrong += index != line->turns || atomic_load(&line->work.done[index]) != 1;
+    line->wrong += worker >= line->work.workers;
+    line->turns++;
+    atomic_fetch_sub(&line->busy, 1);
+}
+
+static void what_follows_a_task_does_so_in_order_and_alone(void **state)
+{
+    (void)state;
+    struct crew *crews[] = {NULL, crew_create(3, NULL)};
+    for (int i = 0; i < ROUNDS; i++) {
+        static struct line line;
+        line = (struct line){.work.workers = crew_workers(crews[i % 2])};
+        crew_run_ordered(crews[i % 2], TASKS, count, take_turn, &line, line.ended);
+        assert_int_equal(line.turns, TASKS);
+        assert_int_equal(line.wrong, 0);
+        check(&line.work, TASKS, 1);
+    }
+    crew_destroy(crews[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_crew_the_asker_does_all),
         cmocka_unit_test(each_task_is_done_once_in_each_run),
+        cmocka_unit_test(what_follows_a_task_does_so_in_order_and_alone),
         cmocka_unit_test(askers_at_the_same_time_get_all_of_theirs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
