@@ -5,6 +5,7 @@
 #define ZLIB_CONST
 #include <snappy-c.h>
 #include <zlib.h>
+#define ZSTD_STATIC_LINKING_ONLY /* for the name of a parameter */
 #include <zstd.h>
 
 enum {
@@ -17,6 +18,17 @@ enum {
     DECOMPRESS_STEP_MIN = 4 * KIB,
 };
 
+/* Steps over so many bytes at once that next to no match is met. They hold for ZSTD_compress2
+ * alone. A library that does not know one of them compresses worse, and no more than that. */
+static void zstd_set_coding(ZSTD_CCtx *context)
+{
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, ZSTD_fast);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, ZSTD_HASHLOG_MIN);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, ZSTD_TARGETLENGTH_MAX);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+}
+
 err compressor_open(enum compress_codec codec, i32 level, struct compressor *out_compressor,
                     struct error *error)
 {
@@ -26,6 +38,7 @@ err compressor_open(enum compress_codec codec, i32 level, struct compressor *out
         if (context == NULL) {
             return error_memory(error);
         }
+        zstd_set_coding(context);
     }
     *out_compressor = (struct compressor){.codec = codec, .level = level, .context = context};
     return OK;
@@ -91,7 +104,7 @@ MUST_USE static err snappy_append(buf *out, str bytes, struct error *error)
     return OK;
 }
 
-MUST_USE static err zstd_append(struct compressor *compressor, buf *out, str bytes,
+MUST_USE static err zstd_append(struct compressor *compressor, buf *out, str bytes, bool coded,
                                 struct error *error)
 {
     size_t bound = ZSTD_compressBound(bytes.size);
@@ -99,8 +112,10 @@ MUST_USE static err zstd_append(struct compressor *compressor, buf *out, str byt
     if (room == NULL) {
         return error_memory(error);
     }
-    size_t size = ZSTD_compressCCtx(compressor->context, room, bound, bytes.data, bytes.size,
-                                    compressor->level);
+    ZSTD_CCtx *context = compressor->context;
+    size_t size = coded ? ZSTD_compress2(context, room, bound, bytes.data, bytes.size)
+                        : ZSTD_compressCCtx(context, room, bound, bytes.data, bytes.size,
+                                            compressor->level);
     if (ZSTD_isError(size)) {
         /* With the bound as room only memory can be missing. */
         return error_memory(error);
@@ -121,9 +136,15 @@ err compress_append(struct compressor *compressor, buf *out, str bytes, struct e
     case COMPRESS_SNAPPY:
         return snappy_append(out, bytes, error);
     case COMPRESS_ZSTD:
-        return zstd_append(compressor, out, bytes, error);
+        return zstd_append(compressor, out, bytes, false, error);
     }
     return INVALID;
+}
+
+err compress_append_coded(struct compressor *compressor, buf *out, str bytes, struct error *error)
+{
+    return compressor->codec == COMPRESS_ZSTD ? zstd_append(compressor, out, bytes, true, error)
+                                              : compress_append(compressor, out, bytes, error);
 }
 
 /* ---- decompressing ---- */

@@ -33,6 +33,10 @@ void compressor_close(struct compressor *compressor); /* a zeroed one is allowed
 /* Appends the compressed form of `bytes` to `out`. */
 MUST_USE err compress_append(struct compressor *compressor, buf *out, str bytes,
                              struct error *error);
+/* The same, and zstd codes the bytes without a look for what repeats: twice as fast, and as small
+ * where nothing does. */
+MUST_USE err compress_append_coded(struct compressor *compressor, buf *out, str bytes,
+                                   struct error *error);
 /* The result is in the arena; with COMPRESS_NONE it is `bytes` itself. */
 MUST_USE err compress_expand(struct arena *arena, enum compress_codec codec, str bytes,
                              size_t size_max, str *out_bytes, struct error *error);

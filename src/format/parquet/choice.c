@@ -11,7 +11,10 @@ enum {
     SAMPLE_ENTRIES_BYTES = 64 * KIB, /* of a dictionary page */
     FEW_DISTINCT = 256,              /* so few are a dictionary however well PLAIN compresses */
     ESTIMATE_PERCENT_MAX = 120,      /* of what would pay: an estimate may be so wrong */
-    COMPRESSED_PERCENT_MAX = 97,     /* a codec that leaves more is left out */
+    COMPRESSED_PERCENT_MAX = 92,     /* a codec that leaves more is left out */
+    CODED_VALUES_MIN = 40000,        /* with fewer, the page made both ways is half of them */
+    CODED_PERCENT_MAX = 112,         /* of what a search leaves: more is not tried */
+    CODED_LEVEL_MAX = 1,             /* who asks for more wants small files */
 };
 
 /* How much a codec left of some bytes. */
@@ -94,18 +97,22 @@ MUST_USE static err sample_pack(struct sample *sample, str raw, struct ratio *ou
     return OK;
 }
 
+static void sample_put_plain(struct sample *sample)
+{
+    buf_truncate(sample->rooms->body, 0);
+    for (i64 i = 0; i < sample->run_count; i++) {
+        values_put_plain(sample->rooms->body, sample->values, sample->runs[i],
+                         sample->runs[i] + sample->run_values);
+    }
+}
+
 MUST_USE static err sample_know_plain(struct sample *sample)
 {
     if (sample->plain.raw > 0) {
         return OK;
     }
-    buf *body = sample->rooms->body;
-    buf_truncate(body, 0);
-    for (i64 i = 0; i < sample->run_count; i++) {
-        values_put_plain(body, sample->values, sample->runs[i],
-                         sample->runs[i] + sample->run_values);
-    }
-    return sample_pack(sample, buf_str(body), &sample->plain);
+    sample_put_plain(sample);
+    return sample_pack(sample, buf_str(sample->rooms->body), &sample->plain);
 }
 
 /* From the chunk's middle, in one piece: so few bits need many values to show what they save. */
@@ -227,6 +234,25 @@ MUST_USE static err foresee_pages(struct sample *sample, const struct choice *ch
     return OK;
 }
 
+/* Of a chunk in PLAIN of which the codec saves something. */
+MUST_USE static err choose_search(struct sample *sample, struct choice *choice)
+{
+    buf *packed = sample->rooms->packed;
+    if (choice->has_dictionary || !choice->compressed ||
+        sample->compressor->codec != COMPRESS_ZSTD || sample->compressor->level > CODED_LEVEL_MAX ||
+        sample->values->count < CODED_VALUES_MIN) {
+        return OK;
+    }
+    sample_put_plain(sample);
+    buf_truncate(packed, 0);
+    TRY(compress_append_coded(sample->compressor, packed, buf_str(sample->rooms->body),
+                              sample->error));
+    if ((i64)packed->size / CODED_PERCENT_MAX <= sample->plain.packed / 100) {
+        choice->search = CHOICE_TRIED;
+    }
+    return OK;
+}
+
 MUST_USE static err choose_codec(struct sample *sample, struct choice *choice)
 {
     choice->compressed = sample->compressor->codec != COMPRESS_NONE;
@@ -237,7 +263,7 @@ MUST_USE static err choose_codec(struct sample *sample, struct choice *choice)
     struct ratio pages = {0};
     TRY(foresee_pages(sample, choice, &pages));
     choice->compressed = pages.packed / COMPRESSED_PERCENT_MAX <= pages.raw / 100;
-    return OK;
+    return choose_search(sample, choice);
 }
 
 err choice_make(const struct values *values, i64 bytes_max, struct compressor *compressor,

@@ -2,8 +2,10 @@
  *
  * A sample of the values, in a few runs spread over the chunk, says how many distinct ones there
  * must be and what the codec makes of them. A dictionary is built where it promises to be smaller
- * once both forms are compressed, and kept where it is. What the codec saves next to nothing of is
- * stored as it is. The same values always get the same choice. Private to parquet. */
+ * once both forms are compressed, and kept where it is. What the codec saves little of is stored as
+ * it is. At zstd's fastest level, values in which the sample shows next to nothing that repeats are
+ * coded without a search for it, if their first page is as small so. The same values always get
+ * the same choice. Private to parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_CHOICE_H
 #define LHBOX_FORMAT_PARQUET_CHOICE_H
 
@@ -11,10 +13,17 @@
 #include "format/compress.h"
 #include "format/parquet/dictionary.h"
 
+enum choice_search {
+    CHOICE_SEARCHED,
+    CHOICE_TRIED, /* both ways, of which the first page shows the better one */
+    CHOICE_CODED, /* compress_append_coded */
+};
+
 struct choice {
     bool has_dictionary;
     struct dictionary dictionary;
     bool compressed;
+    enum choice_search search; /* when compressed */
 };
 
 struct choice_rooms {

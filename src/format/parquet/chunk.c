@@ -8,6 +8,7 @@
 enum {
     PAGE_LENGTH_SIZE = 4,
     SELECTED_REPEATS_MIN = 4,
+    CODED_PERCENT_MAX = 108, /* of a page's bytes with a search: then the others have none */
 
     /* Numbers of parquet.thrift. */
     PAGE_DATA = 0,
@@ -184,6 +185,29 @@ static void header_put_dictionary(struct thrift *thrift, const struct chunk *chu
     thrift_end(thrift);
 }
 
+MUST_USE static err page_compress(struct chunk *chunk, str bytes, str *out_packed)
+{
+    struct compressor *compressor = &chunk->encoder->compressor;
+    buf *packed = &chunk->encoder->packed;
+    buf_truncate(packed, 0);
+    if (chunk->choice.search != CHOICE_CODED) {
+        TRY(compress_append(compressor, packed, bytes, chunk->error));
+    }
+    size_t searched = packed->size;
+    if (chunk->choice.search != CHOICE_SEARCHED) {
+        TRY(compress_append_coded(compressor, packed, bytes, chunk->error));
+    }
+    size_t coded = packed->size - searched;
+    if (chunk->choice.search == CHOICE_TRIED) {
+        bool pays = coded / CODED_PERCENT_MAX <= searched / 100;
+        chunk->choice.search = pays ? CHOICE_CODED : CHOICE_SEARCHED;
+    }
+    *out_packed = chunk->choice.search == CHOICE_CODED
+                      ? str_slice(buf_str(packed), searched, packed->size)
+                      : str_slice(buf_str(packed), 0, searched);
+    return OK;
+}
+
 /* Compresses the encoder's body. */
 MUST_USE static err page_pack(struct chunk *chunk, str *out_packed)
 {
@@ -198,9 +222,7 @@ MUST_USE static err page_pack(struct chunk *chunk, str *out_packed)
     }
     str packed = buf_str(&encoder->body);
     if (chunk->choice.compressed) {
-        buf_truncate(&encoder->packed, 0);
-        TRY(compress_append(&encoder->compressor, &encoder->packed, packed, chunk->error));
-        packed = buf_str(&encoder->packed);
+        TRY(page_compress(chunk, packed, &packed));
     }
     *out_packed = packed;
     return OK;

@@ -68,6 +68,39 @@ static void what_is_compressed_comes_back(void **state)
     }
 }
 
+/* Hex digits: four bits of each byte, and no two words alike. */
+static str hex_make(size_t size)
+{
+    char *bytes = arena_alloc(arena, size);
+    u64 random = 1;
+    for (size_t i = 0; i < size; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1;
+        bytes[i] = "0123456789abcdef"[random >> 60];
+    }
+    return (str){bytes, size};
+}
+
+static void what_is_coded_comes_back(void **state)
+{
+    (void)state;
+    for (enum compress_codec codec = COMPRESS_NONE; codec <= COMPRESS_ZSTD; codec++) {
+        AUTO_COMPRESSOR struct compressor compressor = {0};
+        assert_int_equal(compressor_open(codec, 1, &compressor, NULL), OK);
+        const str samples[] = {{NULL, 0}, STR("a"), bytes_make(BYTES), hex_make(3 * BYTES)};
+        for (size_t i = 0; i < ARRAY_COUNT(samples); i++) {
+            buf out = buf_create(arena, 0, 4 * MIB);
+            str back = {0};
+            assert_int_equal(compress_append_coded(&compressor, &out, samples[i], NULL), OK);
+            assert_int_equal(
+                compress_expand(arena, codec, buf_str(&out), samples[i].size, &back, NULL), OK);
+            assert_true(str_equal(back, samples[i]));
+            if (codec == COMPRESS_ZSTD && samples[i].size == 3 * BYTES) {
+                assert_in_range(out.size, samples[i].size / 2, samples[i].size * 11 / 20);
+            }
+        }
+    }
+}
+
 static void a_context_is_good_for_many_blocks(void **state)
 {
     (void)state;
@@ -159,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_compressed_comes_back),
+        TEST(what_is_coded_comes_back),
         TEST(a_context_is_good_for_many_blocks),
         TEST(a_block_that_wants_more_than_it_may_is_corrupt),
         TEST(a_block_that_is_cut_off_is_corrupt),

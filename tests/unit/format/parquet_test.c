@@ -286,6 +286,26 @@ static void a_counter_stays_plain(void **state)
     assert_true(bytes_of(counted_by_twos, MIB) < MANY * 15 / 8);
 }
 
+/* Of 33 bits. */
+static u64 unlike_any_other(u64 row)
+{
+    return scrambled(row) >> 31;
+}
+
+/* Six bytes that others have, too, below two that come as they like. */
+static u64 like_some_other(u64 row)
+{
+    return scrambled(scrambled(row) % 4000) >> 16 | scrambled(row) << 48;
+}
+
+/* There is nothing to search for in the one, and only in pages, not in the sample, in the other. */
+static void what_repeats_is_searched_for(void **state)
+{
+    (void)state;
+    assert_in_range(bytes_of(unlike_any_other, MIB), MANY * 33 / 8, MANY * 33 * 4 / 8 / 3);
+    assert_in_range(bytes_of(like_some_other, MIB), MANY * 2, MANY * 7);
+}
+
 /* Groups of rows that differ from column to column and from group to group. */
 static str write_differing(struct parquet_kit *kit)
 {
@@ -499,6 +519,7 @@ int main(void)
         TEST(zero_is_an_id),
         TEST(values_that_come_again_later_are_a_dictionary),
         TEST(a_counter_stays_plain),
+        TEST(what_repeats_is_searched_for),
         TEST(a_crew_writes_the_same_file),
         TEST(a_kit_that_is_too_small_is_a_limit),
         TEST(zeros_of_both_signs_are_both_bounds),
