@@ -3,9 +3,7 @@
 #include "base/assert.h"
 #include "format/avro_schema.h"
 #include "format/compress.h"
-
-#include <zlib.h>
-
+#include "format/crc.h"
 enum {
     AVRO_SYNC_SIZE = 16,
     AVRO_SNAPPY_CRC_SIZE = 4,
@@ -123,7 +121,7 @@ MUST_USE static err block_compress(struct arena *arena, enum avro_codec codec, s
     buf block = buf_create(arena, records.size / 2, 2 * (size_t)AVRO_BLOCK_BYTES_MAX);
     TRY(compress_append(&compressor, &block, records, error));
     if (codec == AVRO_SNAPPY) {
-        u32 crc = (u32)crc32_z(0, (const Bytef *)records.data, records.size);
+        u32 crc = crc_of(records);
         u32 big_endian = __builtin_bswap32(crc);
         buf_append_bytes(&block, &big_endian, AVRO_SNAPPY_CRC_SIZE);
     }
@@ -519,7 +517,7 @@ MUST_USE static err block_decompress(struct reader *reader, enum avro_codec code
     TRY(compress_expand(reader->arena, COMPRESS_SNAPPY, str_slice(block, 0, size),
                         AVRO_BLOCK_BYTES_MAX, &bytes, reader->error));
     u32 crc = __builtin_bswap32(num_load_u32(block.data + size));
-    if (crc != (u32)crc32_z(0, (const Bytef *)bytes.data, bytes.size)) {
+    if (crc != crc_of(bytes)) {
         return read_corrupt(reader, "has a block whose checksum is wrong");
     }
     *out_bytes = bytes;

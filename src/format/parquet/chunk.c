@@ -1,9 +1,8 @@
 #include "base/assert.h"
+#include "format/crc.h"
 #include "format/parquet/hybrid.h"
 #include "format/parquet/thrift.h"
 #include "format/parquet/writer.h"
-
-#include <zlib.h>
 
 enum {
     PAGE_LENGTH_SIZE = 4,
@@ -164,7 +163,7 @@ static void header_begin(struct thrift *thrift, i32 type, size_t size, str packe
     thrift_i32(thrift, 1, type);
     thrift_i32(thrift, 2, (i32)size);
     thrift_i32(thrift, 3, (i32)packed.size);
-    thrift_i32(thrift, 4, (i32)crc32_z(0, (const Bytef *)packed.data, packed.size));
+    thrift_i32(thrift, 4, (i32)crc_of(packed));
 }
 
 static void header_put_data(struct thrift *thrift, const struct chunk *chunk, i64 slots)
