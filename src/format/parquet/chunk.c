@@ -298,13 +298,14 @@ bool chunk_has_statistics(const struct leaf *leaf)
 /* The first values of the dictionary's entries that the page has, each once. */
 static i64 page_select(struct chunk *chunk, const struct page *page, u32 stamp)
 {
-    i64 count = 0;
+    const struct dictionary *dictionary = &chunk->choice.dictionary;
     for (i64 i = page->value_from; i < page->value_to; i++) {
-        u32 entry = chunk->choice.dictionary.indices[i];
-        if (chunk->stamps[entry] != stamp) {
-            chunk->stamps[entry] = stamp;
-            chunk->selection[count++] = chunk->choice.dictionary.first[entry];
-        }
+        chunk->stamps[dictionary->indices[i]] = stamp;
+    }
+    i64 count = 0;
+    for (u32 entry = 0; entry < dictionary->count; entry++) {
+        chunk->selection[count] = dictionary->first[entry];
+        count += chunk->stamps[entry] == stamp;
     }
     return count;
 }

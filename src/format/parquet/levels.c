@@ -134,18 +134,32 @@ MUST_USE static bool levels_build_nested(const struct leaf *leaf, const struct c
     return true;
 }
 
+/* Whether no value on the way to the leaf is null, and none has several below it. */
+static bool levels_are_full(const struct leaf *leaf, const struct column *columns)
+{
+    const struct column *column = &columns[leaf->path[0]];
+    for (size_t step = 1; leaf->repetition_max == 0 && column->null_count == 0; step++) {
+        if (step == leaf->depth) {
+            return true;
+        }
+        column = &column->children[leaf->path[step]];
+    }
+    return false;
+}
+
 bool levels_build(const struct leaf *leaf, const struct column *columns, struct arena *arena,
                   struct level_rooms *rooms, struct levels *out_levels)
 {
     assert(leaf->definition_max <= UINT8_MAX);
     const struct column *column = &columns[leaf->path[0]];
+    if (levels_are_full(leaf, columns)) {
+        *out_levels = (struct levels){.count = column->count};
+        return true;
+    }
     if (leaf->depth > 1) {
         return levels_build_nested(leaf, columns, arena, rooms, out_levels);
     }
     /* A column that is no child of another: its validity is its levels. */
-    *out_levels = (struct levels){
-        .count = column->count,
-        .definition = column->null_count > 0 ? column->valid : NULL,
-    };
+    *out_levels = (struct levels){.count = column->count, .definition = column->valid};
     return true;
 }
