@@ -67,21 +67,25 @@ struct sqlite_db {
 
 /* ---- the writer's group ---- */
 
-/* A savepoint each: what fails is undone alone. Returns false when the whole transaction is gone,
- * as after a full disk; then nothing of the group was done. */
-static bool job_run(struct sqlite_db *db, struct job *job)
+/* A savepoint each: what fails is undone alone. A job that is its whole group needs none, which
+ * spares SQLite a copy of every page that it changes. Returns false when the whole transaction is
+ * gone, as after a full disk; then nothing of the group was done. */
+static bool job_run(struct sqlite_db *db, struct job *job, bool alone)
 {
     struct db_tx tx = db_connection_tx(&db->writer, seam_now(db->seam));
     if (job->error != NULL) {
         error_clear(job->error); /* it may have run before, in a group that broke */
     }
-    job->result = db_connection_run(&db->writer, "SAVEPOINT body", job->error);
+    job->result = alone ? OK : db_connection_run(&db->writer, "SAVEPOINT body", job->error);
     if (job->result == OK) {
         job->result = job->body(&tx, job->context, job->error);
     }
     if (sqlite3_get_autocommit(db->writer.handle) != 0) {
         job->result = job->result == OK ? IO : job->result;
         return false;
+    }
+    if (alone) {
+        return job->result == OK;
     }
     if (job->result != OK && db_connection_run(&db->writer, "ROLLBACK TO body", NULL) != OK) {
         return false;
@@ -217,7 +221,7 @@ static struct job *group_run(struct sqlite_db *db, struct job *group)
         return NULL;
     }
     for (struct job *job = group; job != NULL; job = job->next) {
-        if (!job_run(db, job)) {
+        if (!job_run(db, job, group->next == NULL)) {
             rollback(db);
             return job;
         }

@@ -289,24 +289,20 @@ static err void_refused(struct db_tx *tx, const struct acceptance *acceptance,
 static err update_sink(struct db_tx *tx, const struct acceptance *acceptance,
                        const struct accepting_sink *sink, struct error *error)
 {
+    bool any = sink->batches > 0;
     TRY(db_run(tx, error,
                "UPDATE sink SET next_seq = ?2, last_ingest_ts = ?3, batches = batches + ?4, "
                "rows_accepted = rows_accepted + ?5, bytes_accepted = bytes_accepted + ?6, "
                "rows_refused = rows_refused + ?7, duplicates = duplicates + ?8, "
-               "reject_batches = reject_batches + ?9, waiting_batches = ?10, waiting_bytes = ?11 "
-               "WHERE id = ?1",
+               "reject_batches = reject_batches + ?9, waiting_batches = ?10, waiting_bytes = ?11, "
+               "first_at = coalesce(first_at, ?12), last_at = coalesce(?13, last_at), "
+               "reject_last_at = coalesce(?14, reject_last_at) WHERE id = ?1",
                DB_T(acceptance->sink_id), DB_N(sink->next_seq), DB_N(sink->last_ingest_ts),
                DB_N(sink->batches), DB_N(sink->rows), DB_N(sink->bytes), DB_N(sink->refused),
                DB_N(sink->duplicates), DB_N(sink->reject_batches), DB_N(sink->waiting_batches),
-               DB_N(sink->waiting_bytes)));
-    if (sink->batches == 0) {
-        return OK;
-    }
-    TRY(db_run(tx, error,
-               "UPDATE sink SET first_at = coalesce(first_at, ?2), last_at = ?3, reject_last_at = "
-               "CASE WHEN ?4 > 0 THEN ?5 ELSE reject_last_at END WHERE id = ?1",
-               DB_T(acceptance->sink_id), DB_N(sink->first_at), DB_N(sink->last_at),
-               DB_N(sink->reject_batches), DB_N(sink->now)));
+               DB_N(sink->waiting_bytes), any ? DB_N(sink->first_at) : DB_NIL,
+               any ? DB_N(sink->last_at) : DB_NIL,
+               sink->reject_batches > 0 ? DB_N(sink->now) : DB_NIL));
     if (sink->usage_batches == 0) {
         return OK;
     }
