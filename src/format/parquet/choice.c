@@ -4,6 +4,8 @@
 
 enum {
     SAMPLE_RUNS = 8,
+    SAMPLE_PART = 8, /* of the values are in the sample at most, but for so few: */
+    SAMPLE_RUN_VALUES_MIN = 64,
     SAMPLE_RUN_VALUES = 256,
     SAMPLE_VALUES = SAMPLE_RUNS * SAMPLE_RUN_VALUES,
     SAMPLE_TABLE_BITS = 12, /* 2^12 places are twice as many as values */
@@ -46,15 +48,17 @@ struct sample {
 static void sample_place(struct sample *sample)
 {
     i64 count = sample->values->count;
-    if (count <= SAMPLE_VALUES) {
+    if (count <= SAMPLE_RUNS * SAMPLE_RUN_VALUES_MIN) {
         sample->run_count = 1;
         sample->run_values = count;
         return;
     }
+    i64 share = count / SAMPLE_PART / SAMPLE_RUNS;
+    i64 values = num_min_i64(share, SAMPLE_RUN_VALUES);
     sample->run_count = SAMPLE_RUNS;
-    sample->run_values = SAMPLE_RUN_VALUES;
+    sample->run_values = values > SAMPLE_RUN_VALUES_MIN ? values : SAMPLE_RUN_VALUES_MIN;
     for (i64 i = 0; i < SAMPLE_RUNS; i++) {
-        sample->runs[i] = (count - SAMPLE_RUN_VALUES) / (SAMPLE_RUNS - 1) * i;
+        sample->runs[i] = (count - sample->run_values) / (SAMPLE_RUNS - 1) * i;
     }
 }
 
