@@ -91,12 +91,8 @@ bool column_init(struct column *column, struct arena *arena, const struct field 
 
 /* ---- room ---- */
 
-static bool column_grow_values(struct column *column)
+static bool column_grow_values(struct column *column, i64 capacity)
 {
-    i64 capacity = column->capacity > 0 ? column->capacity : COLUMN_CAPACITY_FIRST / 2;
-    if (!num_mul_i64(capacity, 2, &capacity)) {
-        return false;
-    }
     u8 *valid = arena_regrow(column->arena, column->valid, (size_t)column->capacity,
                              (size_t)capacity);
     if (valid == NULL) {
@@ -123,13 +119,8 @@ static bool column_grow_values(struct column *column)
     return true;
 }
 
-static bool column_grow_data(struct column *column, i64 needed)
+static bool column_grow_data(struct column *column, i64 capacity)
 {
-    i64 capacity = column->data_capacity;
-    if (!num_mul_i64(capacity, 2, &capacity)) {
-        return false;
-    }
-    capacity = num_max_i64(capacity, num_max_i64(needed, COLUMN_CAPACITY_FIRST));
     u8 *data = arena_regrow(column->arena, column->data, (size_t)column->data_capacity,
                             (size_t)capacity);
     if (data == NULL) {
@@ -140,9 +131,17 @@ static bool column_grow_data(struct column *column, i64 needed)
     return true;
 }
 
+/* Twice as much as before, and as much as is needed. */
+static i64 doubled(i64 capacity, i64 needed)
+{
+    i64 twice = capacity <= INT64_MAX / 2 ? capacity * 2 : INT64_MAX;
+    return num_max_i64(twice, num_max_i64(needed, COLUMN_CAPACITY_FIRST));
+}
+
 bool column_reserve(struct column *column, size_t size)
 {
-    if (column->count == column->capacity && !column_grow_values(column)) {
+    if (column->count == column->capacity &&
+        !column_grow_values(column, doubled(column->capacity, 0))) {
         return false;
     }
     if (size == 0) {
@@ -152,7 +151,42 @@ bool column_reserve(struct column *column, size_t size)
     if (size > INT64_MAX || !num_add_i64(column->data_size, (i64)size, &needed)) {
         return false;
     }
-    return needed <= column->data_capacity || column_grow_data(column, needed);
+    return needed <= column->data_capacity ||
+           column_grow_data(column, doubled(column->data_capacity, needed));
+}
+
+/* Sizes of which the upper four bits may be set: those of one roll are found again by the next. */
+static i64 coarse(i64 size)
+{
+    i64 step = 1;
+    while (size / step >= 16) {
+        step *= 2;
+    }
+    return (size + step - 1) / step * step;
+}
+
+bool column_foresee(struct column *column, i64 times)
+{
+    assert(times >= 0);
+    assert(times <= COLUMN_TIMES_MAX);
+    i64 values = 0;
+    i64 data = 0;
+    if (!num_mul_i64(column->count, times, &values) ||
+        !num_mul_i64(column->data_size, times, &data)) {
+        return false;
+    }
+    values = coarse(values / COLUMN_TIMES_ONE);
+    data = coarse(data / COLUMN_TIMES_ONE);
+    if ((values > column->capacity && !column_grow_values(column, values)) ||
+        (data > column->data_capacity && !column_grow_data(column, data))) {
+        return false;
+    }
+    for (size_t i = 0; i < column->child_count; i++) {
+        if (!column_foresee(&column->children[i], times)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- appending ---- */

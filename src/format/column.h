@@ -40,6 +40,12 @@ size_t column_width(const struct type *type);
  * the value in its place and count it. */
 MUST_USE bool column_reserve(struct column *column, size_t size);
 
+/* Room for `times` sixteenths of what is there, in the column and its children, if that is more
+ * than there is room for: what will come is about known, and need not be moved again and again on
+ * the way. */
+enum { COLUMN_TIMES_ONE = 16, COLUMN_TIMES_MAX = COLUMN_TIMES_ONE * KIB };
+MUST_USE bool column_foresee(struct column *column, i64 times);
+
 /* Appends a null (with zeroed data; children of a struct or variant get a null too, lists and maps
  * are empty). */
 MUST_USE bool column_append_null(struct column *column);

@@ -326,9 +326,25 @@ static err judge_partitions(struct rows_pass *pass, size_t batch, enum rows_end 
     return OK;
 }
 
+/* Once some batches are in the columns, they tell how large those will be. */
+static err foresee(struct rows_pass *pass, i64 done, struct error *error)
+{
+    enum { FORESEEN_FROM_BYTES = MIB / 2 };
+    if (pass->foreseen || pass->writer == NULL || pass->partitioned || done < FORESEEN_FROM_BYTES) {
+        return OK;
+    }
+    pass->foreseen = true;
+    i64 total = 0;
+    for (size_t i = 0; i < pass->plan->batch_count; i++) {
+        total += pass->plan->batches[i].bytes;
+    }
+    return roll_writer_foresee(pass->writer, pass->columns, pass->column_count, done, total, error);
+}
+
 static err run_once(struct rows_pass *pass, enum rows_end *out_end, size_t *out_fits,
                     struct error *error)
 {
+    i64 done = 0;
     *out_end = ROWS_DONE;
     for (size_t i = 0; i < pass->plan->batch_count; i++) {
         TRY(roll_keep_lease(pass->roll, error));
@@ -340,6 +356,8 @@ static err run_once(struct rows_pass *pass, enum rows_end *out_end, size_t *out_
             return OK;
         }
         TRY(put_rejects(pass, i, error));
+        done += pass->plan->batches[i].bytes;
+        TRY(foresee(pass, done, error));
     }
     return OK;
 }

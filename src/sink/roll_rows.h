@@ -54,6 +54,7 @@ struct rows_pass {
     bool *unreadable; /* one per batch */
     str unwritable;   /* why the file cannot hold the plan's one batch; data NULL: it can */
     buf rejects;      /* of the batch under way */
+    bool foreseen;    /* the columns have room for the batches to come */
     bool mends;       /* the plan is committed: this verdict is the last one */
     bool told;        /* the ledger knows of the try, whatever happens */
     /* partitions */

@@ -62,6 +62,27 @@ bool roll_writer_wants(const struct roll_writer *writer, const struct column *co
     return bytes >= writer->options.row_group_bytes_max;
 }
 
+err roll_writer_foresee(const struct roll_writer *writer, struct column *columns, size_t count,
+                        i64 done, i64 total, struct error *error)
+{
+    enum { MARGIN = 1 }; /* of COLUMN_TIMES_ONE: batches differ */
+    i64 bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += column_bytes(&columns[i]);
+    }
+    if (done <= 0 || bytes == 0) {
+        return OK;
+    }
+    i64 times = num_min_i64(total / done + 1, writer->options.row_group_bytes_max / bytes + 1);
+    times = num_min_i64(times, COLUMN_TIMES_MAX / (COLUMN_TIMES_ONE + MARGIN));
+    for (size_t i = 0; i < count; i++) {
+        if (!column_foresee(&columns[i], times * (COLUMN_TIMES_ONE + MARGIN))) {
+            return error_memory(error);
+        }
+    }
+    return OK;
+}
+
 /* ---- the file under way ---- */
 
 static err new_piece(struct roll_writer *writer, struct error *error)

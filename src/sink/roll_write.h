@@ -37,6 +37,10 @@ MUST_USE err roll_writer_init(struct roll_writer *writer, struct roll *roll,
 bool roll_writer_wants(const struct roll_writer *writer, const struct column *columns,
                        size_t count);
 /* One row group; the first begins a file. */
+/* The columns hold the rows of `done` of the `total` bytes that are to come: they get room for the
+ * rest, or for what a row group takes. */
+MUST_USE err roll_writer_foresee(const struct roll_writer *writer, struct column *columns,
+                                 size_t count, i64 done, i64 total, struct error *error);
 MUST_USE err roll_writer_rows(struct roll_writer *writer, const struct column *columns,
                               struct error *error);
 /* The file is written, and durable when the roll's group ends. `values`: its partition, one per

@@ -56,6 +56,39 @@ static str bytes_at(const struct column *column, i64 index)
     return (str){(const char *)column->data + start, (size_t)(column->offsets[index + 1] - start)};
 }
 
+static void what_was_foreseen_is_not_moved(void **state)
+{
+    (void)state;
+    AUTO_ARENA struct arena *arena = arena_create(ARENA_BYTES);
+    struct column column;
+    assert_true(column_init(&column, arena, &field_list));
+    struct column *element = &column.children[0];
+    for (int i = 0; i < 100; i++) {
+        assert_true(column_append_bytes(element, STR("twenty bytes of text")));
+        assert_true(column_append_nested(&column));
+    }
+    assert_true(column_foresee(&column, 1000 * COLUMN_TIMES_ONE));
+    assert_true(column.capacity >= 100000 && column.capacity < 120000);
+    assert_true(element->data_capacity >= 2000000 && element->data_capacity < 2400000);
+    const u8 *valid = column.valid;
+    const i64 *offsets = element->offsets;
+    const u8 *data = element->data;
+    for (int i = 100; i < 100000; i++) {
+        assert_true(column_append_bytes(element, STR("twenty bytes of text")));
+        assert_true(column_append_nested(&column));
+    }
+    assert_ptr_equal(column.valid, valid);
+    assert_ptr_equal(element->offsets, offsets);
+    assert_ptr_equal(element->data, data);
+    assert_true(str_equal(bytes_at(element, 99999), STR("twenty bytes of text")));
+    assert_int_equal(column.offsets[100000], 100000);
+    /* What is there already is no reason to move, and more than fits is told. */
+    assert_true(column_foresee(&column, COLUMN_TIMES_ONE));
+    assert_ptr_equal(element->data, data);
+    assert_false(column_foresee(&column, COLUMN_TIMES_MAX));
+    assert_int_equal(column.count, 100000);
+}
+
 static void values_and_nulls_stand_where_they_were_put(void **state)
 {
     (void)state;
@@ -292,6 +325,7 @@ static void an_append_at_the_limit_leaves_the_rows_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_foreseen_is_not_moved),
         cmocka_unit_test(values_and_nulls_stand_where_they_were_put),
         cmocka_unit_test(strings_have_offsets_and_nulls_take_no_bytes),
         cmocka_unit_test(a_null_struct_has_a_null_in_every_child),
