@@ -123,11 +123,11 @@ err store_dir_refused(int reason, str key, struct error *error)
 MUST_USE static err attribute_read(struct arena *arena, int fd, const char *name, str *out_value,
                                    struct error *error)
 {
-    char *value = arena_alloc(arena, STORE_META_BYTES_MAX + 1);
+    char *value = arena_alloc(arena, STORE_DIR_ATTRIBUTE_MAX + 1);
     if (value == NULL) {
         return error_memory(error);
     }
-    ssize_t size = fgetxattr(fd, name, value, STORE_META_BYTES_MAX);
+    ssize_t size = fgetxattr(fd, name, value, STORE_DIR_ATTRIBUTE_MAX);
     if (size < 0) {
         return file_fd_error(errno, "cannot read the attribute", str_from(name), error);
     }
@@ -135,7 +135,23 @@ MUST_USE static err attribute_read(struct arena *arena, int fd, const char *name
     return OK;
 }
 
-/* Leaves *out_there false where the object carries no (complete) attributes. */
+/* Lines of `name=value`, the content type under the empty name. */
+static void meta_parse(str text, struct store_meta *meta)
+{
+    str line = {0};
+    while (str_next(&text, '\n', &line)) {
+        i64 equals = str_find_byte(line, '=');
+        if (equals == 0) {
+            meta->content_type = str_slice(line, 1, line.size);
+        } else if (equals > 0 && meta->count < STORE_META_MAX) {
+            meta->entries[meta->count++] = (struct store_meta_entry){
+                str_slice(line, 0, (size_t)equals), str_slice(line, (size_t)equals + 1, line.size)};
+        }
+    }
+}
+
+/* Leaves *out_there false where the object carries no (complete) attributes. Older objects have an
+ * attribute for each entry. */
 MUST_USE static err attributes_read(struct arena *arena, int fd, struct store_meta *meta,
                                     bool *out_there, struct error *error)
 {
@@ -144,6 +160,14 @@ MUST_USE static err attributes_read(struct arena *arena, int fd, struct store_me
     *out_there = false;
     for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1) {
         str name = str_from(names + at);
+        if (str_equal(name, STR(STORE_DIR_META))) {
+            str text = {0};
+            TRY(attribute_read(arena, fd, names + at, &text, error));
+            *meta = (struct store_meta){0};
+            meta_parse(text, meta);
+            *out_there = true;
+            return OK;
+        }
         if (str_equal(name, STR(STORE_DIR_TYPE))) {
             TRY(attribute_read(arena, fd, names + at, &meta->content_type, error));
             *out_there = true;
@@ -179,16 +203,7 @@ MUST_USE static err sidecar_read(struct arena *arena, int parent, const char *na
     (void)close(fd);
     TRY(result);
     *meta = (struct store_meta){0};
-    str line = {0};
-    while (str_next(&bytes, '\n', &line)) {
-        i64 equals = str_find_byte(line, '=');
-        if (equals == 0) {
-            meta->content_type = str_slice(line, 1, line.size);
-        } else if (equals > 0 && meta->count < STORE_META_MAX) {
-            meta->entries[meta->count++] = (struct store_meta_entry){
-                str_slice(line, 0, (size_t)equals), str_slice(line, (size_t)equals + 1, line.size)};
-        }
-    }
+    meta_parse(bytes, meta);
     return OK;
 }
 

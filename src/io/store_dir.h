@@ -11,7 +11,10 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-/* Set last, so that its presence says that all attributes are there. */
+/* All of an object's metadata, as a sidecar has it. */
+#define STORE_DIR_META "user.lhbox"
+/* Of older objects, with an attribute for each entry: the last one, which says that all are there.
+ */
 #define STORE_DIR_TYPE "user.mime_type"
 
 enum {
@@ -19,6 +22,7 @@ enum {
     STORE_DIR_NAME_ROOM = 256,
     STORE_DIR_TEMPORARY_ROOM = 64,
     STORE_DIR_SIDECAR_MAX = STORE_META_LIST_BYTES_MAX + 4096,
+    STORE_DIR_ATTRIBUTE_MAX = STORE_META_BYTES_MAX + 512,
     STORE_DIR_VERSION_ROOM = 64,
 };
 

@@ -185,39 +185,12 @@ MUST_USE static err parent_open(struct store_dir *dir, struct held *held, str pa
 
 /* ---- metadata ---- */
 
-static size_t meta_bytes(const struct store_meta *meta)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < meta->count; i++) {
-        bytes += meta->entries[i].name.size + meta->entries[i].value.size;
-    }
-    return bytes;
-}
-
-/* False where it is too much, or the file system has no room or no attributes. */
-static bool attributes_write(int fd, const struct store_meta *meta)
-{
-    if (meta_bytes(meta) > STORE_META_BYTES_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < meta->count; i++) {
-        char name[STORE_DIR_NAME_ROOM];
-        const struct store_meta_entry *entry = &meta->entries[i];
-        int size = snprintf(name, sizeof(name), "user.%.*s", STR_ARG(entry->name));
-        if (size < 0 || (size_t)size >= sizeof(name) ||
-            fsetxattr(fd, name, entry->value.data, entry->value.size, 0) != 0) {
-            return false;
-        }
-    }
-    str type = meta->content_type.size > 0 ? meta->content_type : STR("application/octet-stream");
-    return fsetxattr(fd, STORE_DIR_TYPE, type.data, type.size, 0) == 0;
-}
-
 /* Lines of `name=value`, the content type under the empty name. */
-static void sidecar_print(buf *out, const struct store_meta *meta)
+static void meta_print(buf *out, const struct store_meta *meta)
 {
+    str type = meta->content_type.size > 0 ? meta->content_type : STR("application/octet-stream");
     buf_append_byte(out, '=');
-    buf_append(out, meta->content_type);
+    buf_append(out, type);
     buf_append_byte(out, '\n');
     for (size_t i = 0; i < meta->count; i++) {
         buf_append(out, meta->entries[i].name);
@@ -225,6 +198,14 @@ static void sidecar_print(buf *out, const struct store_meta *meta)
         buf_append(out, meta->entries[i].value);
         buf_append_byte(out, '\n');
     }
+}
+
+/* All in one attribute, which lies in the inode itself where several would need a block of their
+ * own. False where it is too much, or the file system has no room or no attributes. */
+static bool attribute_write(int fd, str text)
+{
+    return text.size <= STORE_DIR_ATTRIBUTE_MAX &&
+           fsetxattr(fd, STORE_DIR_META, text.data, text.size, 0) == 0;
 }
 
 /* ---- put ---- */
@@ -238,11 +219,11 @@ void store_dir_temporary(char out[STORE_DIR_TEMPORARY_ROOM])
                    (unsigned long long)bits[0], (unsigned long long)bits[1]);
 }
 
-/* A temporary file with these bytes and attributes, on its way to the disk. *out_attributes: they
- * could be kept. */
+/* A temporary file with these bytes and this metadata, on its way to the disk. *out_kept: it has
+ * the metadata. */
 MUST_USE static err temporary_write(const struct put *put, const char *name, const str *pieces,
-                                    size_t piece_count, const struct store_meta *meta, int *out_fd,
-                                    bool *out_attributes, struct error *error)
+                                    size_t piece_count, str meta, int *out_fd, bool *out_kept,
+                                    struct error *error)
 {
     int fd = openat(put->dir->temporary, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     0600);
@@ -250,28 +231,30 @@ MUST_USE static err temporary_write(const struct put *put, const char *name, con
         return file_fd_error(errno, "cannot make a temporary file for", put->key, error);
     }
     *out_fd = fd;
-    *out_attributes = meta == NULL || attributes_write(fd, meta);
+    *out_kept = meta.size == 0 || attribute_write(fd, meta);
     return file_fd_write(fd, pieces, piece_count, put->key, error);
 }
 
 MUST_USE static err put_write(struct put *put, const str *pieces, size_t piece_count,
                               const struct store_meta *meta, struct error *error)
 {
-    bool kept = false;
-    store_dir_temporary(put->temporary);
-    TRY(temporary_write(put, put->temporary, pieces, piece_count, meta, &put->file, &kept, error));
-    if (kept) {
-        return OK;
-    }
     AUTO_ARENA struct arena *arena = arena_create((size_t)4 * STORE_DIR_SIDECAR_MAX);
-    buf text = buf_create(arena, meta_bytes(meta) + KIB, STORE_DIR_SIDECAR_MAX);
-    sidecar_print(&text, meta);
+    buf text = buf_create(arena, KIB, STORE_DIR_SIDECAR_MAX);
+    bool kept = false;
+    if (meta != NULL) {
+        meta_print(&text, meta);
+    }
     if (!buf_ok(&text)) {
         return error_memory(error);
     }
     str bytes = buf_str(&text);
+    store_dir_temporary(put->temporary);
+    TRY(temporary_write(put, put->temporary, pieces, piece_count, bytes, &put->file, &kept, error));
+    if (kept) {
+        return OK;
+    }
     store_dir_temporary(put->temporary_sidecar);
-    return temporary_write(put, put->temporary_sidecar, &bytes, 1, NULL, &put->sidecar, &kept,
+    return temporary_write(put, put->temporary_sidecar, &bytes, 1, STR(""), &put->sidecar, &kept,
                            error);
 }
 

@@ -1,6 +1,8 @@
 /* The promises of a store, kept by the directory and by memory alike. */
 #include "store_fixture.h"
 
+#include <sys/xattr.h>
+
 static void what_is_put_is_got(void **state)
 {
     struct fixture *f = *state;
@@ -323,6 +325,19 @@ static void metadata_of_a_sidecar_is_read(void **state)
     assert_int_not_equal(access(in(f, "d/.x.meta").data, F_OK), 0);
 }
 
+static void metadata_of_an_older_object_is_read(void **state)
+{
+    struct fixture *f = *state;
+    put(f, "d/x", "body");
+    str path = in(f, "d/x");
+    assert_int_equal(setxattr(path.data, "user.sink", "snk_1", 5, 0), 0);
+    assert_int_equal(setxattr(path.data, "user.mime_type", "text/plain", 10, 0), 0);
+    struct store_object object = {0};
+    assert_int_equal(store_head(&f->store, f->arena, STR("d/x"), &object, NULL), OK);
+    assert_true(str_equal(object.meta.content_type, STR("text/plain")));
+    assert_true(str_equal(store_meta_value(&object.meta, STR("sink")), STR("snk_1")));
+}
+
 /* The limit on a file's size stands for a full disk: the write fails in its middle. */
 static void a_write_that_fails_leaves_nothing_and_harms_nothing(void **state)
 {
@@ -537,6 +552,7 @@ int main(void)
         DIR_ONLY(names_of_the_store_itself_are_refused),
         DIR_ONLY(what_a_dead_process_left_is_cleaned_at_open),
         DIR_ONLY(metadata_of_a_sidecar_is_read),
+        DIR_ONLY(metadata_of_an_older_object_is_read),
         DIR_ONLY(a_write_that_fails_leaves_nothing_and_harms_nothing),
         DIR_ONLY(names_stay_beneath_without_openat2_too),
         DIR_ONLY(metadata_survives_where_there_are_no_attributes),
