@@ -107,11 +107,12 @@ enum ledger_adoption {
 };
 struct ledger_adopted {
     i64 adopted;     /* rows made */
-    i64 taken;       /* rows whose own object was gone, and that have this one now */
+    i64 taken;       /* pending rows of the same bytes, that have this object now */
+    i64 found;       /* those of them whose own object was gone */
     i64 quarantined; /* segments */
 };
 /* Quarantines what has to be; says whether a copy is wanted. The keys of `missing` are
- * `<uid>/<batch id>` of pending rows whose object is not there any more; NULL: none. */
+ * `<uid>/<batch id>` of pending rows whose object is not there any more. */
 MUST_USE err ledger_weigh_orphan(const struct db *db, struct arena *arena, str sink_id,
                                  str object_key, const struct map *missing,
                                  enum ledger_adoption *out_adoption, i64 *out_quarantined,

@@ -16,21 +16,26 @@ struct adopting {
     struct ledger_adopted adopted;
 };
 
-/* The id's row is pending, its own object is gone, and the bytes are the same. */
+/* The id's row is pending and the bytes are the same: it takes these, and not only when its own
+ * object is gone. That one may have been given up by an earlier recover, which the ledger that was
+ * put back knows nothing of: then its delete may still be under way. */
 static err row_takes_it(struct db_tx *tx, const struct adopting *adopting,
-                        const struct ledger_segment *segment, bool *out_takes, struct error *error)
+                        const struct ledger_segment *segment, bool *out_takes, bool *out_missing,
+                        struct error *error)
 {
+    struct db_rows rows = {0};
     *out_takes = false;
-    if (PLANTED(28) || adopting->missing == NULL || map_count(adopting->missing) == 0) {
+    *out_missing = false;
+    if (PLANTED(28)) {
         return OK;
     }
-    struct db_rows rows = {0};
     TRY(sql_select(tx, adopting->arena, &rows, error,
                    "SELECT uid || '/' || batch_id FROM batch WHERE sink = ?1 AND batch_id = ?2 AND "
                    "state = 0 AND body_hash = ?3",
                    DB_T(adopting->sink_id), DB_T(segment->batch_id),
                    sql_bytes(segment->body_hash, sizeof(segment->body_hash))));
-    *out_takes = rows.row_count > 0 && map_get(adopting->missing, db_text(&rows, 0, 0)) != NULL;
+    *out_takes = rows.row_count > 0;
+    *out_missing = *out_takes && map_get(adopting->missing, db_text(&rows, 0, 0)) != NULL;
     return OK;
 }
 
@@ -54,8 +59,9 @@ static err weigh_body(struct db_tx *tx, void *context, struct error *error)
         const struct ledger_segment *segment = &orphans[i].segment;
         enum orphan_place place = ORPHAN_ROW;
         bool takes = false;
+        bool missing = false;
         TRY(orphan_weigh(tx, adopting->arena, adopting->sink_id, &orphans[i], &place, error));
-        TRY(row_takes_it(tx, adopting, segment, &takes, error));
+        TRY(row_takes_it(tx, adopting, segment, &takes, &missing, error));
         if (place == ORPHAN_RIVAL) {
             TRY(orphan_quarantine(tx, adopting->arena, adopting->sink_id, segment->batch_id,
                                   &segment->uid, error));
@@ -82,7 +88,8 @@ err ledger_weigh_orphan(const struct db *db, struct arena *arena, str sink_id, s
 
 /* ---- after it ---- */
 
-/* The row's own object is gone for good: its uid is void with this, unless others refer to it. */
+/* The row's own object is gone, or given up: its uid is void with this, unless others refer to it.
+ */
 static err void_own(struct db_tx *tx, const struct adopting *adopting, const struct uid *uid,
                     struct error *error)
 {
@@ -131,10 +138,12 @@ static err adopt_segment(struct db_tx *tx, struct adopting *adopting,
     const struct ledger_segment *segment = &orphan->segment;
     enum orphan_place place = ORPHAN_ROW;
     bool takes = false;
+    bool missing = false;
     TRY(orphan_weigh(tx, adopting->arena, adopting->sink_id, orphan, &place, error));
-    TRY(row_takes_it(tx, adopting, segment, &takes, error));
+    TRY(row_takes_it(tx, adopting, segment, &takes, &missing, error));
     if (place == ORPHAN_HAS_ROW && takes) {
         adopting->adopted.taken++;
+        adopting->adopted.found += missing ? 1 : 0;
         TRY(take_object(tx, adopting, segment, error));
     } else if (place == ORPHAN_ALONE && segment->batch_id.size > 0) {
         adopting->adopted.adopted++;

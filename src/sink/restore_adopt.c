@@ -56,7 +56,7 @@ static err find_missing(struct restore *restore, struct arena *arena, struct map
 /* ---- orphans ---- */
 
 static err adopt_object(struct restore *restore, const struct ledger_segment *segment,
-                        const struct map *missing, struct error *error)
+                        const struct map *missing, i64 *found, struct error *error)
 {
     const struct roll_env *env = restore->roll.env;
     struct arena *arena AUTO_ARENA = arena_create((size_t)ADOPT_STEP_MIB_MAX * MIB);
@@ -87,12 +87,13 @@ static err adopt_object(struct restore *restore, const struct ledger_segment *se
     CRASH_POINT(orphan_adopted);
     restore->report->adopted += adopted.adopted;
     restore->report->taken += adopted.taken;
+    *found += adopted.found;
     return OK;
 }
 
 /* In order of received, then uid: so that seq follows the order in which they came. */
 static err adopt_all(struct restore *restore, struct arena *arena, const struct map *missing,
-                     struct error *error)
+                     i64 *found, struct error *error)
 {
     struct ledger_segment *segments = NULL;
     size_t count = 0;
@@ -102,7 +103,7 @@ static err adopt_all(struct restore *restore, struct arena *arena, const struct 
         bool again = i > 0 && str_equal(segments[i].object_key, segments[i - 1].object_key);
         if (!again) {
             TRY(roll_keep_lease(&restore->roll, error));
-            TRY(adopt_object(restore, &segments[i], missing, error));
+            TRY(adopt_object(restore, &segments[i], missing, found, error));
         }
     }
     return OK;
@@ -118,11 +119,12 @@ err restore_adopt(struct restore *restore, struct error *error)
     TRY(orphan_record(restore->roll.env, restore->roll.sink.id, ORPHAN_LOOK_ALL, error));
     TRY(orphan_check_chain(restore->roll.env, restore->roll.sink.id, ORPHANS_ALL, error));
     TRY(find_missing(restore, arena, missing, error));
-    TRY(adopt_all(restore, arena, missing, error));
+    i64 found = 0;
+    TRY(adopt_all(restore, arena, missing, &found, error));
     /* An orphan of the same bytes may be a later resend: it comes before an old verdict. */
     i64 settled = 0;
     TRY(restore_missing(restore, missing, &settled, error));
     restore->report->committed += settled;
-    restore->report->missing = (i64)map_count(missing) - restore->report->taken - settled;
+    restore->report->missing = (i64)map_count(missing) - found - settled;
     return OK;
 }

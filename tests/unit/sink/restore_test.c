@@ -406,6 +406,28 @@ static void a_pending_row_whose_object_is_gone_takes_the_same_bytes(void **state
     assert_whole(f, 1);
 }
 
+/* The second ledger knows nothing of the copy, and the delete of the old object lands after it was
+ * put back. */
+static void a_pending_row_whose_object_was_given_up_takes_its_copy(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct db before = take_copy(f);
+    struct ledger_accept sent = send_object(f, "a", "{\"x\":1}");
+    struct db pending = take_copy(f);
+    put_back(f, &before);
+    db_close(&before);
+    assert_int_equal(recover_sink_now(f).adopted, 1);
+    put_back(f, &pending);
+    db_close(&pending);
+    assert_true(has_object(f, sent.object_key));
+    struct restore_sink report = recover_sink_now(f);
+    assert_int_equal(report.taken, 1);
+    assert_int_equal(report.missing, 0);
+    assert_true(is_void(f, &sent.uid));
+    must(f, store_remove(&f->store, sent.object_key, &f->error));
+    assert_whole(f, 1);
+}
+
 static void other_bytes_under_the_chains_id_wait_for_a_person(void **state)
 {
     struct roll_fixture *f = *state;
@@ -696,6 +718,7 @@ int main(void)
         TEST(different_orphans_of_one_id_are_not_guessed_at),
         TEST(a_row_whose_batch_the_chain_names_under_another_uid_is_committed),
         TEST(a_pending_row_whose_object_is_gone_takes_the_same_bytes),
+        TEST(a_pending_row_whose_object_was_given_up_takes_its_copy),
         TEST(other_bytes_under_the_chains_id_wait_for_a_person),
         TEST(a_table_behind_the_ledger_stops_the_sink),
         TEST(a_property_that_was_taken_away_stops_an_unclaimed_copy),
