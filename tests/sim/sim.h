@@ -217,8 +217,19 @@ struct sim_table {
 
 struct sim_event;
 
+/* How much happens in a schedule, at most. */
+struct sim_scope {
+    i64 minutes; /* until the faults end */
+    i64 ticks;   /* of a roller until the faults end */
+    i32 producers;
+    i64 sends; /* of each producer */
+    i64 acts;  /* of each other writer, caller or operator */
+    i32 rollers;
+};
+
 struct sim_world {
     const struct sim_config *config;
+    const struct sim_scope *scope;
     struct sim_result *result;
     struct arena *arena; /* of the run */
     struct arena *scratch;

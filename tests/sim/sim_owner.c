@@ -625,7 +625,10 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     case SIM_COMPACTOR:
         compact(arena, slot);
         return;
-    case SIM_EXPIRER:
+    case SIM_EXPIRER: /* what keeps a table in order often writes a snapshot of its own before */
+        if (sim_below(2) == 0) {
+            foreign_once(arena, slot);
+        }
         expire(arena, slot);
         return;
     case SIM_ROLLBACK:
@@ -704,8 +707,11 @@ static void run_part(struct actor *actor)
     enum sim_part part = (enum sim_part)(intptr_t)actor->argument;
     bool rare = part == SIM_UNSETTER || part == SIM_DROPPER || part == SIM_DELETER ||
                 part == SIM_FREEZES;
-    bool often = sim->unsettled && (part == SIM_FOREIGN || part == SIM_PATCHER);
-    i64 times = rare ? 1 : often ? sim_between(4, 9) : sim_between(1, 5);
+    bool often = sim->unsettled &&
+                 (part == SIM_FOREIGN || part == SIM_PATCHER || part == SIM_ROLLBACK);
+    i64 times = rare    ? 1
+                : often ? sim->scope->acts + sim_between(0, sim->scope->acts)
+                        : sim_between(1, sim->scope->acts);
     for (i64 i = 0; i < times && !sim->stopping; i++) {
         i64 left = num_max_i64(sim->horizon - sim->now, 0);
         left = part == SIM_FREEZES ? left / 6 : left;

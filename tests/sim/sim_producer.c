@@ -293,7 +293,7 @@ static void send_batch(i32 index)
 
 static void run_producer(struct actor *actor)
 {
-    i64 wanted = sim_between(1, 4);
+    i64 wanted = sim_between(1, sim->scope->sends);
     (void)actor;
     for (i64 i = 0; i < wanted && !sim->stopping; i++) {
         i64 left = num_max_i64(sim->horizon - sim->now, 1);
@@ -331,7 +331,7 @@ void sim_send_soon(i32 slot, i64 delay_us)
 void sim_start_producers(void)
 {
     u64 drawn = sim_hash(sim->config->seed ^ 0x9d, 0, 0);
-    i32 count = 1 + (i32)(drawn % 3);
+    i32 count = 1 + (i32)(drawn % (u64)sim->scope->producers);
     if (sim->config->producers_max >= 0) {
         count = (i32)num_min_i64(count, sim->config->producers_max);
     }

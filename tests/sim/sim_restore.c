@@ -134,7 +134,7 @@ static i64 draw_age(void)
 static void send_around(i32 slot, i64 age)
 {
     i64 soon = num_min_i64(age, 4 * sim->tick_us);
-    i64 count = sim_between(1, 3);
+    i64 count = sim_between(1, num_min_i64(3, sim->scope->sends));
     for (i64 i = 0; i < count; i++) {
         sim_send_soon(slot, sim_between(0, sim_below(2) == 0 ? soon : age));
     }
@@ -171,7 +171,7 @@ void sim_run_restorer(struct actor *actor)
 {
     struct copy copies[COPIES_MAX];
     size_t count = 0;
-    i64 times = sim_between(1, 4);
+    i64 times = sim_between(1, num_min_i64(4, sim->scope->acts));
     (void)actor;
     for (i64 i = 0; i < times && !sim->stopping && sim->now < sim->horizon; i++) {
         i32 slot = (i32)sim_below((u64)sim->slot_count);

@@ -23,22 +23,36 @@ const char *sim_part_name(enum sim_part part)
  * much of one kind of trouble that its rare meetings happen too. */
 struct profile {
     u32 parts;      /* that always act */
-    i64 hours[4];   /* until the faults end; one of them */
+    i64 minutes[4]; /* until the faults end; one of them */
     bool unsettled; /* reads are old, and commits stay without an answer, as often as may be */
 };
 
-static const struct profile WIDE = {0, {1, 6, 24, 288}, false};
+static const struct profile WIDE = {0, {60, 360, 1440, 17280}, false};
 static const struct profile PROFILES[] = {
     /* the ledger is put back, often soon after many retries */
-    {PART(SIM_RESTORER) | PART(SIM_DEATHS) | PART(SIM_GROWTH), {1, 6, 24, 288}, false},
-    {PART(SIM_RESTORER) | PART(SIM_PATCHER), {1, 6, 24, 24}, true},
+    {PART(SIM_RESTORER) | PART(SIM_DEATHS) | PART(SIM_GROWTH), {60, 360, 1440, 17280}, false},
+    {PART(SIM_RESTORER) | PART(SIM_PATCHER), {60, 360, 1440, 1440}, true},
     /* the copy is up to a month old */
-    {PART(SIM_RESTORER) | PART(SIM_REPLAYS), {288, 960, 960, 960}, false},
+    {PART(SIM_RESTORER) | PART(SIM_REPLAYS), {17280, 57600, 57600, 57600}, false},
     /* plans are given up while their requests are under way */
-    {PART(SIM_FOREIGN) | PART(SIM_PATCHER) | PART(SIM_ALTERER), {1, 6, 24, 24}, true},
+    {PART(SIM_FOREIGN) | PART(SIM_PATCHER) | PART(SIM_ALTERER), {60, 360, 1440, 1440}, true},
+    /* the owner goes back while requests are under way; what is a minute late has no more chance */
+    {PART(SIM_ROLLBACK), {5, 5, 5, 60}, true},
     /* orphans get old, rows are forgotten, processes stand still for days */
-    {PART(SIM_FREEZES) | PART(SIM_REPLAYS) | PART(SIM_GROWTH), {288, 288, 288, 288}, false},
+    {PART(SIM_FREEZES) | PART(SIM_REPLAYS) | PART(SIM_GROWTH), {17280, 17280, 17280, 17280}, false},
 };
+
+/* How much happens in a schedule. Most of what can go wrong shows where little happens, and many
+ * little ones are tried in the time of a long one; some meetings need the long ones. */
+static const struct sim_scope SMALL = {
+    .minutes = 5760, .ticks = 12, .producers = 2, .sends = 2, .acts = 2, .rollers = 2};
+static const struct sim_scope LONG = {
+    .minutes = 57600, .ticks = 50, .producers = 3, .sends = 4, .acts = 5, .rollers = 3};
+
+static const struct sim_scope *scope_of(void)
+{
+    return sim_hash(sim->config->seed ^ 0x5c09, 0, 0) % 8 > 0 ? &SMALL : &LONG;
+}
 
 static const struct profile *profile_of(void)
 {
@@ -85,9 +99,13 @@ static void draw_parameters(void)
     u64 b = sim_hash(sim->config->seed, 1, 2);
     const struct profile *profile = profile_of();
     static const i64 roll_seconds[] = {30, 60, 300, 3600};
-    sim->horizon = profile->hours[a % 4] * SIM_HOUR;
-    sim->roll_seconds = roll_seconds[(a >> 4) % 4];
-    sim->tick_us = num_min_i64(num_max_i64(10 * TIME_SECOND_US, sim->horizon / 50), 6 * SIM_HOUR);
+    sim->scope = scope_of();
+    i64 most = num_max_i64(sim->scope->minutes, profile->minutes[0]);
+    sim->horizon = num_min_i64(profile->minutes[a % 4], most) * 60 * TIME_SECOND_US;
+    sim->roll_seconds = num_min_i64(roll_seconds[(a >> 4) % 4],
+                                    sim->horizon / (10 * TIME_SECOND_US));
+    sim->tick_us = num_min_i64(num_max_i64(10 * TIME_SECOND_US, sim->horizon / sim->scope->ticks),
+                               6 * SIM_HOUR);
     sim->p_fail = intensity(a >> 8, 300, 3000);
     sim->p_unknown = intensity(a >> 12, 600, 12000);
     sim->p_read = intensity(a >> 16, 300, 9000);
@@ -101,9 +119,11 @@ static void draw_parameters(void)
     sim->late_max = num_min_i64(sim->horizon / 2, 2 * TIME_DAY_US);
     sim->embedded = b % 4 == 0;
     sim->logged = (b >> 28) % 3 > 0;
-    sim->storm_us = !sim->embedded && (b >> 20) % 3 > 0 ? sim->horizon / 20 : 0;
+    bool stormy = profile->unsettled || (b >> 20) % 3 > 0;
+    sim->storm_us = !sim->embedded && stormy ? sim->horizon / 20 : 0;
     sim->intake_count = limited(1 + (i32)((b >> 4) % 3), sim->config->intakes_max);
-    sim->roller_count = limited(1 + (i32)((b >> 8) % 3), sim->config->rollers_max);
+    sim->roller_count = limited(1 + (i32)((b >> 8) % (u64)sim->scope->rollers),
+                                sim->config->rollers_max);
     /* One process serves an embedded ledger; when it ends, all of it ends. */
     bool alone = sim->embedded && sim_part(SIM_RESTORER);
     sim->roller_count = alone ? 1 : sim->roller_count;
