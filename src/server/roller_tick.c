@@ -230,7 +230,6 @@ static void regular(struct tick *tick, i64 now)
 {
     if (now >= tick->running_at) {
         count_running(tick, now);
-        arena_trim();
         tick->running_at = now + RUNNING_SECONDS * TIME_SECOND_US;
     }
     if (now >= tick->all_at) {
@@ -239,6 +238,7 @@ static void regular(struct tick *tick, i64 now)
         tick->deleted_at = hourly ? now + HOUR_US : tick->deleted_at;
         settle_hints(tick->roller);
         hand_out_sweeps(tick->roller, now);
+        arena_trim();
         tick->all_at = now + TICK_SECONDS * TIME_SECOND_US;
     }
 }
