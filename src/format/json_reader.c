@@ -200,6 +200,22 @@ enum json_token json_next(struct json_reader *reader)
     return reader_fail(reader);
 }
 
+str json_rest(struct json_reader *reader)
+{
+    (void)reader_peek(reader);
+    return str_slice(reader->input, reader->at, reader->input.size);
+}
+
+enum json_kind json_pass(struct json_reader *reader, const char *end)
+{
+    enum json_kind kind = JSON_KIND_NULL;
+    bool begins = json_kind_of(*reader_at(reader), &kind);
+    assert(begins && reader->state == READER_VALUE);
+    reader_take(reader, (const u8 *)end);
+    reader->state = READER_COMMA;
+    return kind;
+}
+
 str json_skip(struct json_reader *reader, enum json_token token)
 {
     if (token != JSON_TOKEN_OBJECT && token != JSON_TOKEN_ARRAY) {

@@ -20,6 +20,7 @@ struct decoder {
     struct variant_builder variant;
     /* The straight way; NULL: none. */
     straight_function *straight_row;
+    straight_member_function *straight_member;
     struct straight straight;
     u32 ingest; /* the index of the column, or DECODE_NONE */
     u32 capture;
@@ -114,14 +115,20 @@ static bool machine_is_wide(void)
 bool decoder_choose_way(struct decoder *decoder, enum decode_way way)
 {
     decoder->straight_row = NULL;
+    decoder->straight_member = NULL;
     if (way == DECODE_WAY_WIDE && !machine_is_wide()) {
         return false;
     }
 #if defined(__x86_64__)
-    decoder->straight_row = way == DECODE_WAY_WIDE ? straight_row_wide : NULL;
+    if (way == DECODE_WAY_WIDE) {
+        decoder->straight_row = straight_row_wide;
+        decoder->straight_member = straight_member_wide;
+    }
 #endif
-    decoder->straight_row = way == DECODE_WAY_PORTABLE ? straight_row_portable
-                                                       : decoder->straight_row;
+    if (way == DECODE_WAY_PORTABLE) {
+        decoder->straight_row = straight_row_portable;
+        decoder->straight_member = straight_member_portable;
+    }
     return true;
 }
 
@@ -256,6 +263,9 @@ static bool append_column(struct decoder *decoder, struct decode_row *row, size_
 {
     struct decode_plan *plan = &decoder->root.children[index];
     struct column *column = &decoder->columns[index];
+    if (column->count > decoder->row_count) {
+        return true; /* taken already */
+    }
     struct decode_trail trail = {.name = plan->field->name};
     struct decode_at at = column_at(decoder, index, object, &trail);
     bool appended = true;
@@ -360,13 +370,6 @@ static const char *take_straight(struct decoder *decoder, const char *at, const 
     return NULL;
 }
 
-static bool take_copied(struct decoder *decoder, str line, instant ingest_ts)
-{
-    const char *copy = tries_straight(decoder) ? copy_with_slack(decoder, line) : NULL;
-    const char *end = copy != NULL ? copy + line.size : NULL;
-    return copy != NULL && take_straight(decoder, copy, end, end, ingest_ts) != NULL;
-}
-
 static void give_verdict(enum decode_verdict verdict, struct decode_result *out_result)
 {
     out_result->verdict = verdict;
@@ -374,13 +377,27 @@ static void give_verdict(enum decode_verdict verdict, struct decode_result *out_
     out_result->did_you_mean = (str){NULL, 0};
 }
 
-/* By the tree. */
-static err judge_line(struct decoder *decoder, str line, instant ingest_ts,
+static enum decode_tree_result read_tree(struct decoder *decoder, str line, const char *limit)
+{
+    struct decode_tree *tree = &decoder->tree;
+    tree->take = limit != NULL ? decoder->straight_member : NULL;
+    tree->straight = &decoder->straight;
+    tree->straight->limit = (const u8 *)limit;
+    tree->row = decoder->row_count;
+    enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(tree, line)
+                                                    : DECODE_TREE_NOT_JSON;
+    if (read != DECODE_TREE_OK) {
+        decoder_truncate(decoder, decoder->row_count);
+    }
+    return read;
+}
+
+/* By the tree; `limit` as in struct straight, NULL: there is none. */
+static err judge_line(struct decoder *decoder, str line, const char *limit, instant ingest_ts,
                       struct decode_result *out_result, struct error *error)
 {
     decode_hits_clear(&decoder->hits);
-    enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(&decoder->tree, line)
-                                                    : DECODE_TREE_NOT_JSON;
+    enum decode_tree_result read = read_tree(decoder, line, limit);
     if (read == DECODE_TREE_LIMIT) {
         return error_memory(error);
     }
@@ -401,11 +418,20 @@ static err judge_line(struct decoder *decoder, str line, instant ingest_ts,
 err decode_line(struct decoder *decoder, str line, instant ingest_ts,
                 struct decode_result *out_result, struct error *error)
 {
-    if (line.size == 0 || take_copied(decoder, line, ingest_ts)) {
-        give_verdict(line.size == 0 ? DECODE_EMPTY : DECODE_ROW, out_result);
+    if (line.size == 0) {
+        give_verdict(DECODE_EMPTY, out_result);
         return OK;
     }
-    return judge_line(decoder, line, ingest_ts, out_result, error);
+    const char *copy = decoder->straight_row != NULL ? copy_with_slack(decoder, line) : NULL;
+    if (copy == NULL) {
+        return judge_line(decoder, line, NULL, ingest_ts, out_result, error);
+    }
+    const char *end = copy + line.size;
+    if (tries_straight(decoder) && take_straight(decoder, copy, end, end, ingest_ts) != NULL) {
+        give_verdict(DECODE_ROW, out_result);
+        return OK;
+    }
+    return judge_line(decoder, (str){copy, line.size}, end, ingest_ts, out_result, error);
 }
 
 /* Past `line`, which `lines` begins with. */
@@ -438,6 +464,6 @@ err decode_next(struct decoder *decoder, str *lines, instant ingest_ts, str *out
     *out_line = first_line(*lines);
     pass_line(lines, *out_line);
     return in_place && out_line->size > 0
-               ? judge_line(decoder, *out_line, ingest_ts, out_result, error)
+               ? judge_line(decoder, *out_line, decoder->limit, ingest_ts, out_result, error)
                : decode_line(decoder, *out_line, ingest_ts, out_result, error);
 }

@@ -91,7 +91,7 @@ static void make_file(struct place *place)
     work_schema(&workload, place->arena, &place->schema);
     place->file = buf_create(place->arena, FILE_BYTES_MAX, FILE_BYTES_MAX);
     must(decoder_open(place->arena, &place->schema, &settings, &decoder, &error), &error);
-    work_decode(decoder, lines, ROWS);
+    work_decode(decoder, lines, ROWS, NULL);
     must(parquet_open(place->arena, place->schema.root.fields, place->schema.root.field_count,
                       &options, STR("{}"), keep_bytes, &place->file, &writer, &error),
          &error);

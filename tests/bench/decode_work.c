@@ -1,11 +1,11 @@
-/* decode_work SET ROWS: stored lines to columns. */
+/* decode_work SET ROWS [BAD_PERCENT]: stored lines to columns, and to records of rejects. */
 #include "work.h"
 
-void work(struct decoder *decoder, str lines, i64 rows);
+void work(struct decoder *decoder, str lines, i64 rows, buf *rejects);
 
-WORK void work(struct decoder *decoder, str lines, i64 rows)
+WORK void work(struct decoder *decoder, str lines, i64 rows, buf *rejects)
 {
-    work_decode(decoder, lines, rows);
+    work_decode(decoder, lines, rows, rejects);
 }
 
 int main(int argc, char **argv)
@@ -22,7 +22,9 @@ int main(int argc, char **argv)
     if (decoder_open(arena, &schema, &settings, &decoder, &error) != OK) {
         work_fail(error.message);
     }
-    work(decoder, lines, rows);
+    buf rejects = buf_create(arena, WORK_BYTES_MAX, WORK_BYTES_MAX);
+    work(decoder, lines, rows, &rejects);
     size_t count = 0;
-    return decoder_columns(decoder, &count)[0].count == rows ? 0 : 1;
+    i64 taken = decoder_columns(decoder, &count)[0].count;
+    return (workload.bad_percent > 0 ? rejects.size > 0 && taken < rows : taken == rows) ? 0 : 1;
 }

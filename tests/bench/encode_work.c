@@ -41,7 +41,7 @@ int main(int argc, char **argv)
                      count_bytes, &bytes, &writer, &error) != OK) {
         work_fail(error.message);
     }
-    work_decode(decoder, lines, rows);
+    work_decode(decoder, lines, rows, NULL);
     work(writer, decoder_columns(decoder, &count));
     return bytes > 0 ? 0 : 1;
 }

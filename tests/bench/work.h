@@ -58,28 +58,44 @@ static inline void work_schema(const struct workload *workload, struct arena *ar
     schema_assign_ids(&out_schema->root, &last_id);
 }
 
-/* SET ROWS, from the command line. */
+/* SET ROWS [BAD_PERCENT], from the command line. */
 static inline i64 work_arguments(int argc, char **argv, struct arena *arena,
                                  struct workload *out_workload)
 {
     i64 rows = 0;
-    if (argc != 3 || !workload_init(out_workload, arena, str_from(argv[1])) ||
-        !str_to_i64(str_from(argv[2]), &rows)) {
-        work_fail("usage: SET ROWS");
+    i64 bad = 0;
+    if (argc < 3 || argc > 4 || !workload_init(out_workload, arena, str_from(argv[1])) ||
+        !str_to_i64(str_from(argv[2]), &rows) ||
+        (argc == 4 && !str_to_i64(str_from(argv[3]), &bad))) {
+        work_fail("usage: SET ROWS [BAD_PERCENT]");
     }
+    out_workload->bad_percent = (i32)bad;
     return rows;
 }
 
-static inline void work_decode(struct decoder *decoder, str lines, i64 rows)
+/* Bad rows are recorded in `rejects`; NULL: there are none. */
+static inline void work_decode(struct decoder *decoder, str lines, i64 rows, buf *rejects)
 {
+    const struct reject_batch batch = {.batch_id = STR_INIT("r1"), .mapping_version = -1};
     struct error error = {0};
     struct decode_result result = {0};
     str line;
     decoder_reads(decoder, lines);
     for (i64 i = 0; i < rows; i++) {
-        if (decode_next(decoder, &lines, 0, &line, &result, &error) != OK ||
-            result.verdict != DECODE_ROW) {
-            work_fail("a row was not taken");
+        if (decode_next(decoder, &lines, 0, &line, &result, &error) != OK) {
+            work_fail(error.message);
+        }
+        if (result.verdict != DECODE_ROW) {
+            if (rejects == NULL) {
+                work_fail("a row was not taken");
+            }
+            const struct reject_row row = {.row = i,
+                                           .hits = result.hits,
+                                           .hit_count = result.hit_count,
+                                           .did_you_mean = result.did_you_mean,
+                                           .data = line,
+                                           .is_json = true};
+            reject_record(rejects, &batch, &row);
         }
     }
 }

@@ -303,6 +303,26 @@ static const u8 *walk_nested(struct straight *straight, struct decode_step *step
 }
 
 #if defined(STRAIGHT_WIDE)
+const u8 *straight_member_wide(struct straight *straight, u32 field, const u8 *at, i64 row)
+#else
+const u8 *straight_member_portable(struct straight *straight, u32 field, const u8 *at, i64 row)
+#endif
+{
+    struct decode_step *step = &straight->root.fields[field];
+    if (step->own) {
+        return NULL;
+    }
+    assert(step->column->count == row);
+    at = walk_value(straight, step, at);
+    const u8 *behind = at != NULL ? skip_space(at) : NULL;
+    if (behind != NULL && (*behind == ',' || *behind == '}')) {
+        return at;
+    }
+    column_truncate(step->column, row);
+    return NULL;
+}
+
+#if defined(STRAIGHT_WIDE)
 const u8 *straight_row_wide(struct straight *straight, const u8 *at, i64 row)
 #else
 const u8 *straight_row_portable(struct straight *straight, const u8 *at, i64 row)

@@ -83,7 +83,8 @@ static void frame_resolve(struct decode_frame *frame, struct decode_name *name)
         return;
     }
     frame->expected = name->field + 1;
-    frame->repeats = frame->repeats || plan->seen[name->field] == frame->object;
+    name->again = plan->seen[name->field] == frame->object;
+    frame->repeats = frame->repeats || name->again;
     plan->seen[name->field] = frame->object;
 }
 
@@ -310,9 +311,9 @@ static bool kind_of(enum json_token token, enum json_kind *out_kind)
     return false;
 }
 
-/* A value, a member's if `name_at` is a name. */
-static bool tree_add_value(struct decode_tree *tree, const struct json_reader *reader,
-                           enum json_kind kind, u32 name_at, u8 flags)
+/* A value, a member's if `name_at` is a name; not what is inside of it. */
+static bool tree_add_outside(struct decode_tree *tree, const struct json_reader *reader,
+                             enum json_kind kind, u32 name_at, u8 flags)
 {
     struct decode_node *node = tree_add_node(tree, kind, reader, name_at);
     if (node == NULL) {
@@ -323,10 +324,31 @@ static bool tree_add_value(struct decode_tree *tree, const struct json_reader *r
     if (tree->depth > 0) {
         tree->frames[tree->depth - 1].members++;
     }
+    return true;
+}
+
+static bool tree_add_value(struct decode_tree *tree, const struct json_reader *reader,
+                           enum json_kind kind, u32 name_at, u8 flags)
+{
+    if (!tree_add_outside(tree, reader, kind, name_at, flags)) {
+        return false;
+    }
     if (kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY) {
         tree_open(tree, kind, name_at != DECODE_NONE ? &tree->names[name_at] : NULL);
     }
     return true;
+}
+
+/* The end of the column's value that comes next, if the straight way took it. */
+static const char *tree_take(struct decode_tree *tree, struct json_reader *reader,
+                             const struct decode_name *name)
+{
+    bool is_column = tree->depth == 1 && name->field != DECODE_NONE && !name->again;
+    if (!is_column || tree->take == NULL) {
+        return NULL;
+    }
+    const u8 *at = (const u8 *)json_rest(reader).data;
+    return (const char *)tree->take(tree->straight, name->field, at, tree->row);
 }
 
 /* The name just read and the value behind it. */
@@ -338,12 +360,18 @@ static enum decode_tree_result tree_add_member(struct decode_tree *tree, struct 
     if (name == NULL) {
         return DECODE_TREE_LIMIT;
     }
+    u32 name_at = (u32)(tree->name_count - 1);
+    u8 flags = name_flags(tree, name, lone);
+    const char *end = tree_take(tree, reader, name);
+    if (end != NULL) {
+        enum json_kind taken = json_pass(reader, end);
+        return tree_add_outside(tree, reader, taken, name_at, flags) ? DECODE_TREE_OK
+                                                                     : DECODE_TREE_LIMIT;
+    }
     enum json_kind kind;
     if (!kind_of(json_next(reader), &kind)) {
         return DECODE_TREE_NOT_JSON;
     }
-    u32 name_at = (u32)(tree->name_count - 1);
-    u8 flags = name_flags(tree, name, lone);
     return tree_add_value(tree, reader, kind, name_at, flags) ? DECODE_TREE_OK : DECODE_TREE_LIMIT;
 }
 

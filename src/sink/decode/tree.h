@@ -1,16 +1,17 @@
 /* decode/tree: one row as a flat array of nodes, in byte order, with its names looked up.
  *
- * Made in one pass without recursion. A name is resolved where the schema reaches, that is,
- * wherever the JSON kinds above it fit the types. Of members of one name only the first counts: the
- * others, and all inside them, are to be passed over (decode_tree_next), except in the search for
- * such names itself.
+ * Made in one pass without recursion. Values of columns that the straight way takes are in their
+ * columns then, and have no nodes for what is inside of them. A name is resolved where the schema
+ * reaches, that is, wherever the JSON kinds above it fit the types. Of members of one name only the
+ * first counts: the others, and all inside them, are to be passed over (decode_tree_next), except
+ * in the search for such names itself.
  *
  * Owned by one decoder; all is reused for the next line. */
 #ifndef LHBOX_SINK_DECODE_TREE_H
 #define LHBOX_SINK_DECODE_TREE_H
 
 #include "format/json.h"
-#include "sink/decode/plan.h"
+#include "sink/decode/straight.h"
 
 enum {
     DECODE_REPEATED = 1,  /* the second member of its name in its object */
@@ -35,6 +36,7 @@ struct decode_name {
     str text;  /* unescaped; half pairs as three bytes each */
     u32 start; /* of the token in the line, quotes included */
     u32 end;
+    bool again;                     /* the object had that field before */
     u32 field;                      /* of `plan`; DECODE_NONE: none */
     const struct decode_plan *plan; /* whose fields were looked at; NULL: none */
 };
@@ -59,6 +61,10 @@ struct decode_frame {
 struct decode_tree {
     struct arena *arena;
     const struct decode_plan *root; /* a struct: the columns */
+    /* The straight way, and the number of the row; NULL: every value is looked at here. */
+    straight_member_function *take;
+    struct straight *straight;
+    i64 row;
     str line;
     struct decode_node *nodes;
     size_t node_count;
@@ -79,6 +85,7 @@ enum decode_tree_result { DECODE_TREE_OK, DECODE_TREE_NOT_JSON, DECODE_TREE_LIMI
 
 void decode_tree_init(struct decode_tree *tree, struct arena *arena,
                       const struct decode_plan *root);
+/* Columns may have got a value each, however it ends. */
 enum decode_tree_result decode_tree_read(struct decode_tree *tree, str line);
 
 /* The next node in byte order that counts, `at` being the one just looked at: past the inside of a
