@@ -104,7 +104,8 @@ MUST_USE err store_put_pieces(const struct store *store, str key, const str *pie
                               size_t piece_count, const struct store_meta *meta,
                               struct error *error);
 /* Into the group, by stores that have them; by others at once. Until store_group_end says OK the
- * object is not counted on: nobody sees it yet, or only a whole one. */
+ * object is not counted on: nobody sees it yet, or only a whole one. meta->replaces is empty, if it
+ * is set: the group's end says CONFLICT, then. */
 MUST_USE err store_group_put(const struct store *store, struct store_group *group, str key,
                              const str *pieces, size_t piece_count, const struct store_meta *meta,
                              struct error *error);

@@ -34,6 +34,7 @@ struct put {
     int sidecar;
     int parent;
     enum store_durability durability;
+    bool fresh; /* in a group: only where there is no object */
     bool shown;
 };
 
@@ -502,7 +503,8 @@ MUST_USE static err held_end(struct store_group *group, struct error *error)
         held_sync_files(held, group->count, whole);
     }
     for (size_t i = 0; i < group->count && result == OK; i++) {
-        result = put_show(&held->puts[i], error);
+        struct put *put = &held->puts[i];
+        result = put->fresh ? put_replace(put, STR(""), error) : put_show(put, error);
     }
     if (group->count > 0 && result == OK) {
         if (whole) {
@@ -521,7 +523,8 @@ const struct store_group_ops store_dir_group = {.end = held_end, .drop = held_dr
 err store_dir_group_put(void *self, struct store_group *group, str key, const str *pieces,
                         size_t piece_count, const struct store_meta *meta, struct error *error)
 {
-    assert(meta == NULL || meta->replaces.data == NULL);
+    bool fresh = meta != NULL && meta->replaces.data != NULL;
+    assert(!fresh || meta->replaces.size == 0);
     if (group->held == NULL) {
         group->held = arena_alloc(group->arena, sizeof(struct held));
     }
@@ -534,7 +537,7 @@ err store_dir_group_put(void *self, struct store_group *group, str key, const st
     struct held *held = group->held;
     struct put *put = &held->puts[group->count];
     memcpy(held->keys[group->count], key.data, key.size);
-    *put = (struct put){.dir = self, .key = {held->keys[group->count], key.size}};
+    *put = (struct put){.dir = self, .key = {held->keys[group->count], key.size}, .fresh = fresh};
     err result = put_begin(put, held, pieces, piece_count, meta, error);
     if (result != OK) {
         put_end(put);

@@ -270,7 +270,10 @@ static err send_try(struct committing *committing, enum roll_step *out_step, str
     struct catalog_staged staged = {0};
     struct error told = {0};
     roll_stage(roll, request, &staged);
-    err marked = store_group_end(roll->group, &told);
+    err marked = roll_keep_lease(roll, &told); /* what waits is not shown by one who was away */
+    if (marked == OK) {
+        marked = store_group_end(roll->group, &told);
+    }
     if (marked == OK) {
         CRASH_POINT(commit_files_durable);
         marked = mark_attempted(committing, &committing->table, &told);

@@ -235,19 +235,35 @@ static err check_last(const struct rows_pass *pass, struct error *error)
     return last ? OK : error_set(error, BUSY, ERROR_UNAVAILABLE, "another roller has the plan");
 }
 
+/* A first verdict waits in the roll's group, and is durable before the plan is marked attempted.
+ * Any other comes behind what waits there. */
+static err put_once(const struct rows_pass *pass, str key, bool waits,
+                    const struct store_meta *meta, struct error *error)
+{
+    const struct store *files = &pass->roll->env->warehouse->files;
+    str body = buf_str(&pass->rejects);
+    return waits ? store_group_put(files, pass->roll->group, key, &body, 1, meta, error)
+                 : store_put(files, key, body, meta, error);
+}
+
 /* A batch has one rejects file, and the put of an earlier try may be late. So each put says what it
  * replaces, and an earlier one that arrives after it is refused by the store (I15). What is there
  * is looked at first, then whether this is the last try: a later one replaces what this one puts.
  */
-static err put_verdict(const struct rows_pass *pass, str key, struct store_meta *meta,
+static err put_verdict(const struct rows_pass *pass, str key, bool first, struct store_meta *meta,
                        struct error *error)
 {
     enum { LOOKS_MAX = 8 };
     const struct store *files = &pass->roll->env->warehouse->files;
+    struct store_group *group = pass->roll->group;
+    bool waits = first && !pass->restarted && group != NULL;
+    if (group != NULL && (!waits || group->count == STORE_GROUP_MAX)) {
+        TRY(store_group_end(group, error));
+    }
     meta->replaces = STR("");
     for (int looks = 0; looks < LOOKS_MAX; looks++) {
         struct error told = {0};
-        err result = store_put(files, key, buf_str(&pass->rejects), meta, &told);
+        err result = put_once(pass, key, waits && looks == 0, meta, &told);
         if (result != CONFLICT) {
             return result == OK ? OK : error_set(error, result, told.code, "%s", told.message);
         }
@@ -289,7 +305,7 @@ static err put_rejects(struct rows_pass *pass, size_t batch, struct error *error
     if (key.data == NULL) {
         return error_memory(error);
     }
-    return put_verdict(pass, key, &meta, error);
+    return put_verdict(pass, key, first, &meta, error);
 }
 
 static void pass_restart(struct rows_pass *pass)
@@ -385,6 +401,7 @@ err rows_run(struct rows_pass *pass, enum rows_end *out_end, size_t *out_fits, s
     *out_end = ROWS_RESTART;
     for (size_t i = 0; i < restarts_max && *out_end == ROWS_RESTART; i++) {
         pass_restart(pass);
+        pass->restarted = i > 0;
         TRY(run_once(pass, out_end, out_fits, error));
     }
     assert(*out_end != ROWS_RESTART);

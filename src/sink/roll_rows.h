@@ -57,6 +57,7 @@ struct rows_pass {
     bool foreseen;    /* the columns have room for the batches to come */
     bool mends;       /* the plan is committed: this verdict is the last one */
     bool told;        /* the ledger knows of the try, whatever happens */
+    bool restarted;   /* rejects files may have been put already */
     /* partitions */
     bool partitioned;
     bool limited; /* groups were refused already */

@@ -17,8 +17,8 @@ struct roll {
     i64 batches_max; /* of the next plan; lower after a plan was too much for one roll */
     i64 began_at;    /* monotonic */
     i64 lease_taken; /* monotonic */
-    /* The files of a plan that a commit makes durable before it is attempted: the plan object, the
-     * data files. NULL: they are durable as soon as they are put. */
+    /* The files of a plan that a commit makes durable before it is attempted: the plan object,
+     * first rejects files, the data files. NULL: they are durable as soon as they are put. */
     struct store_group *group;
 };
 

@@ -85,6 +85,23 @@ static void a_group_that_fails_leaves_no_temporary_files(void **state)
     assert_body(f, "a/last", "3");
 }
 
+static void a_group_replaces_nothing_that_came_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+    const struct store_meta meta = {.replaces = STR_INIT("")};
+    const str body = STR("ours");
+    struct store_group group = {.arena = f->arena};
+    struct store_object there = {0};
+    assert_int_equal(store_group_put(&f->store, &group, STR("a/x"), &body, 1, &meta, NULL), OK);
+    assert_int_equal(store_put(&f->store, STR("a/y"), STR("theirs"), NULL, NULL), OK);
+    assert_int_equal(store_group_put(&f->store, &group, STR("a/y"), &body, 1, &meta, NULL), OK);
+    assert_int_equal(store_group_end(&group, NULL), CONFLICT);
+    assert_int_equal(store_get(&f->store, f->arena, STR("a/x"), &there, NULL), OK);
+    assert_true(str_equal(there.body, body));
+    assert_int_equal(store_get(&f->store, f->arena, STR("a/y"), &there, NULL), OK);
+    assert_true(str_equal(there.body, STR("theirs")));
+}
+
 static int end_a_group(struct fixture *f)
 {
     (void)close(STDERR_FILENO);
@@ -146,6 +163,7 @@ int main(void)
         BOTH(a_group_takes_any_number),
         DIR_ONLY(what_a_group_drops_was_never_there),
         DIR_ONLY(a_group_that_fails_leaves_no_temporary_files),
+        DIR_ONLY(a_group_replaces_nothing_that_came_meanwhile),
         DIR_ONLY(a_failed_fsync_of_a_group_ends_the_process_with_74),
         DIR_ONLY(a_failed_sync_of_a_large_group_ends_the_process_with_74),
         DIR_ONLY(a_group_keeps_metadata_where_there_are_no_attributes),

@@ -13,6 +13,7 @@ struct watch {
     i64 removed;
     str keys[HELD_MAX]; /* what waits in the group */
     str bodies[HELD_MAX];
+    struct store_meta metas[HELD_MAX];
 };
 
 /* ---- the ledger ---- */
@@ -45,14 +46,19 @@ static const struct db_ops WATCH_DB = {
 
 /* ---- the stores ---- */
 
-static err watch_put(void *self, str key, const str *pieces, size_t count,
-                     const struct store_meta *meta, struct error *error)
+static void watch_rejects(struct watch *watch, str key)
 {
-    struct watch *watch = self;
     if (str_find(key, STR("/rejects/")) >= 0) {
         watch->rejects++;
         assert_false(watch->later); /* I15: a try that may leave rejects is not forgotten */
     }
+}
+
+static err watch_put(void *self, str key, const str *pieces, size_t count,
+                     const struct store_meta *meta, struct error *error)
+{
+    struct watch *watch = self;
+    watch_rejects(watch, key);
     return store_put_pieces(&watch->f->store, key, pieces, count, meta, error);
 }
 
@@ -62,7 +68,7 @@ static err group_end(struct store_group *group, struct error *error)
     size_t count = group->count;
     group->count = 0;
     for (size_t i = 0; i < count; i++) {
-        TRY(store_put(&watch->f->store, watch->keys[i], watch->bodies[i], NULL, error));
+        TRY(store_put(&watch->f->store, watch->keys[i], watch->bodies[i], &watch->metas[i], error));
     }
     return OK;
 }
@@ -78,14 +84,19 @@ static err watch_group_put(void *self, struct store_group *group, str key, const
                            size_t count, const struct store_meta *meta, struct error *error)
 {
     struct watch *watch = self;
-    (void)meta;
     (void)error;
     assert_true(group->count < HELD_MAX);
+    watch_rejects(watch, key);
     group->held = watch;
     watch->keys[group->count] = str_copy(watch->f->arena, key);
     buf body = buf_create(watch->f->arena, KIB, MIB);
     for (size_t i = 0; i < count; i++) {
         buf_append(&body, pieces[i]);
+    }
+    struct store_meta *kept = &watch->metas[group->count];
+    *kept = meta != NULL ? *meta : (struct store_meta){0};
+    for (size_t i = 0; i < kept->count; i++) {
+        kept->entries[i].value = str_copy(watch->f->arena, kept->entries[i].value);
     }
     watch->bodies[group->count++] = buf_str(&body);
     return OK;
@@ -186,9 +197,18 @@ static void a_roll_into_the_embedded_catalog_waits_for_the_ledger_once(void **st
     catalog_local_close(&catalog);
 }
 
+static void rejects_are_there(struct roll_fixture *f)
+{
+    struct store_list list = {0};
+    str prefix = str_format(f->arena, "_sink/%.*s/rejects/", STR_ARG(f->sink_id));
+    must(f, store_list(&f->store, f->arena, prefix, STR(""), 10, &list, &f->error));
+    assert_int_equal(list.count, watch_of(f)->rejects);
+}
+
 static void rejects_are_written_by_a_try_that_is_not_forgotten(void **state)
 {
     struct roll_fixture *f = *state;
+    f->before_commit = rejects_are_there;
     send_batch(f, "a", "{\"x\":1}\n{\"x\":\"no\"}");
     send_batch(f, "b", "{\"x\":\"no\"}\n{\"x\":2}");
     roll_out(f);
