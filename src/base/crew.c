@@ -25,13 +25,15 @@ struct helper {
     pthread_t thread;
 };
 
-/* The lock guards run, round, busy and closed. */
+/* The lock guards run, round, busy, aside and closed. */
 struct crew {
     pthread_mutex_t lock;
-    pthread_cond_t asked; /* there is a run, or the end */
-    pthread_cond_t idle;  /* no helper is busy any more */
-    struct run *run;      /* of the asker, on its stack; NULL: nobody asks */
-    u64 round;            /* so that a helper takes part in a run once */
+    pthread_cond_t asked;     /* there is a run, a task aside, or the end */
+    pthread_cond_t idle;      /* no helper is busy with the run any more */
+    pthread_cond_t done;      /* a task aside is */
+    struct crew_aside *aside; /* that nobody has taken; NULL: none */
+    struct run *run;          /* of the asker, on its stack; NULL: nobody asks */
+    u64 round;                /* so that a helper takes part in a run once */
     size_t busy;
     bool closed;
     void (*begin)(void);
@@ -81,6 +83,19 @@ static void run_tasks(struct run *run, size_t worker)
     }
 }
 
+/* With the lock, which is given away meanwhile. */
+static void take_aside(struct crew *crew, size_t worker)
+{
+    struct crew_aside *aside = crew->aside;
+    crew->aside = NULL;
+    aside->state = ASIDE_TAKEN;
+    give_lock(&crew->lock);
+    aside->task(aside->context, 0, worker);
+    take_lock(&crew->lock);
+    aside->state = ASIDE_DONE;
+    (void)pthread_cond_broadcast(&crew->done);
+}
+
 static void *help(void *context)
 {
     struct helper *helper = context;
@@ -91,6 +106,10 @@ static void *help(void *context)
     }
     take_lock(&crew->lock);
     while (!crew->closed) {
+        if (crew->aside != NULL) {
+            take_aside(crew, helper->worker);
+            continue;
+        }
         if (crew->run == NULL || crew->round == seen) {
             (void)pthread_cond_wait(&crew->asked, &crew->lock);
             continue;
@@ -119,6 +138,7 @@ struct crew *crew_create(size_t helpers, void (*begin)(void))
     int failed = pthread_mutex_init(&crew->lock, NULL);
     failed |= pthread_cond_init(&crew->asked, NULL);
     failed |= pthread_cond_init(&crew->idle, NULL);
+    failed |= pthread_cond_init(&crew->done, NULL);
     assert(failed == 0);
     /* A machine without room for a thread has a smaller crew. */
     for (size_t i = 0; i < helpers; i++) {
@@ -139,6 +159,7 @@ void crew_destroy(struct crew *crew)
     }
     take_lock(&crew->lock);
     assert(crew->run == NULL);
+    assert(crew->aside == NULL);
     crew->closed = true;
     (void)pthread_cond_broadcast(&crew->asked);
     give_lock(&crew->lock);
@@ -147,6 +168,7 @@ void crew_destroy(struct crew *crew)
     }
     int failed = pthread_cond_destroy(&crew->asked);
     failed |= pthread_cond_destroy(&crew->idle);
+    failed |= pthread_cond_destroy(&crew->done);
     failed |= pthread_mutex_destroy(&crew->lock);
     assert(failed == 0);
     free(crew);
@@ -207,4 +229,42 @@ void crew_run_ordered(struct crew *crew, size_t count, crew_task task, crew_task
     assert(run.then_next == count);
     failed = pthread_mutex_destroy(&run.lock);
     assert(failed == 0);
+}
+
+void crew_begin(struct crew *crew, struct crew_aside *aside)
+{
+    assert(aside->state == ASIDE_KEPT);
+    if (crew == NULL || crew->helper_count == 0) {
+        return;
+    }
+    take_lock(&crew->lock);
+    if (crew->aside == NULL) {
+        crew->aside = aside;
+        aside->state = ASIDE_ASKED;
+        (void)pthread_cond_signal(&crew->asked);
+    }
+    give_lock(&crew->lock);
+}
+
+/* Nobody took it, and nobody will. */
+static bool take_back(struct crew *crew, struct crew_aside *aside)
+{
+    take_lock(&crew->lock);
+    bool back = aside->state == ASIDE_KEPT || aside->state == ASIDE_ASKED;
+    if (aside->state == ASIDE_ASKED) {
+        crew->aside = NULL;
+    }
+    while (!back && aside->state != ASIDE_DONE) {
+        (void)pthread_cond_wait(&crew->done, &crew->lock);
+    }
+    give_lock(&crew->lock);
+    return back;
+}
+
+void crew_end(struct crew *crew, struct crew_aside *aside)
+{
+    if (crew == NULL || take_back(crew, aside)) {
+        aside->task(aside->context, 0, 0);
+    }
+    aside->state = ASIDE_KEPT;
 }

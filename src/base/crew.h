@@ -26,4 +26,16 @@ void crew_run(struct crew *crew, size_t count, crew_task task, void *context);
 void crew_run_ordered(struct crew *crew, size_t count, crew_task task, crew_task then,
                       void *context, bool *ended);
 
+/* One task beside what the asker does meanwhile, zeroed but for `task` and `context`. A helper
+ * takes it that has nothing else to do. */
+struct crew_aside {
+    crew_task task;
+    void *context;
+    enum { ASIDE_KEPT, ASIDE_ASKED, ASIDE_TAKEN, ASIDE_DONE } state; /* the crew's lock guards it */
+};
+/* What the task touches is not the asker's until crew_end. */
+void crew_begin(struct crew *crew, struct crew_aside *aside);
+/* The task is done when it returns: by the asker, if nobody took it. */
+void crew_end(struct crew *crew, struct crew_aside *aside);
+
 #endif

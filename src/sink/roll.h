@@ -25,7 +25,7 @@ struct roll_env {
     const struct warehouse *warehouse; /* the sink's */
     str installation_id;
     str holder;        /* of sink leases: one per roll worker */
-    struct crew *crew; /* helps to encode; NULL: nobody does */
+    struct crew *crew; /* helps to read and to encode; NULL: nobody does */
     /* Asked between steps: true ends the tick before the next try. NULL: never. */
     bool (*stopping)(void *context);
     void *stopping_context;

@@ -166,13 +166,25 @@ err roll_read_batches(struct roll *roll, struct roll_plan *plan, struct roll_byt
     return OK;
 }
 
+/* ---- the stream ---- */
+
+/* Nothing of the stream is the crew's after this. */
+static void end_beside(struct roll_stream *stream)
+{
+    if (stream->beside) {
+        crew_end(stream->next.roll->env->crew, &stream->aside);
+        stream->beside = false;
+    }
+}
+
 void roll_stream_close(struct roll_stream *stream)
 {
+    end_beside(stream);
     for (size_t i = 0; i < ARRAY_COUNT(stream->objects); i++) {
         arena_destroy_at(&stream->objects[i].arena);
         stream->objects[i].key = (str){0};
     }
-    stream->ahead = 0;
+    stream->now = stream->next = (struct roll_look){0};
 }
 
 /* Memory of the objects before is used again, unless it is of an uncommonly large one. */
@@ -189,6 +201,11 @@ static void make_room(struct roll_object *object)
     arena_reset(object->arena);
 }
 
+static bool look_uses(const struct roll_look *look, const struct roll_object *object)
+{
+    return look->objects[0] == object || look->objects[1] == object;
+}
+
 static struct roll_object *object_in_memory(struct roll_stream *stream, str key)
 {
     for (size_t i = 0; i < ARRAY_COUNT(stream->objects); i++) {
@@ -200,75 +217,125 @@ static struct roll_object *object_in_memory(struct roll_stream *stream, str key)
     return NULL;
 }
 
-/* The object of a batch, in memory. *out_object NULL: lost or damaged. */
-static err stream_object(struct roll *roll, const struct roll_plan *plan,
-                         struct roll_stream *stream, size_t batch, struct roll_object **out_object,
-                         struct error *error)
+/* Room that neither look uses: each uses two at most, and this one not yet both. */
+static struct roll_object *object_unused(struct roll_stream *stream)
 {
-    str key = plan->batches[batch].object_key;
-    struct roll_object *object = object_in_memory(stream, key);
-    if (object == NULL) {
-        struct cached_object got = {0};
-        object = &stream->objects[0];
-        stream->ahead = 0;
-        make_room(object);
-        TRY(read_object(roll, plan, object->arena, key, &got, error));
-        object->key = got.result == OK ? key : (str){0};
-        object->body = got.body;
+    size_t i = 0;
+    while (look_uses(&stream->now, &stream->objects[i]) ||
+           look_uses(&stream->next, &stream->objects[i])) {
+        i++;
+        assert(i < ARRAY_COUNT(stream->objects));
     }
-    *out_object = object->key.data != NULL ? object : NULL;
-    return OK;
+    make_room(&stream->objects[i]);
+    return &stream->objects[i];
 }
 
-/* The bytes of the batch behind `batch`, whose object is `beside`. False: there is none, or the
- * store does not give it now; when its turn comes it is asked for again. */
-static bool find_next(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
-                      size_t batch, const struct roll_object *beside, str *out_segment)
+/* NULL: the store does not give it now; when its turn comes it is asked for again. */
+static const struct roll_object *look_object(const struct roll_look *look, str key)
 {
-    if (batch + 1 >= plan->batch_count) {
-        return false;
+    struct roll_object *object = object_in_memory(look->stream, key);
+    if (object != NULL) {
+        return object;
     }
-    const struct ledger_batch *next = &plan->batches[batch + 1];
-    struct roll_object *object = object_in_memory(stream, next->object_key);
-    if (object == NULL) {
-        struct store_object got = {0};
-        struct error told = {0};
-        object = beside == &stream->objects[0] ? &stream->objects[1] : &stream->objects[0];
-        make_room(object);
-        if (store_get(&roll->env->warehouse->files, object->arena, next->object_key, &got, &told) !=
-            OK) {
-            return false;
+    struct store_object got = {0};
+    struct error told = {0};
+    object = object_unused(look->stream);
+    if (store_get(&look->roll->env->warehouse->files, object->arena, key, &got, &told) != OK) {
+        return NULL;
+    }
+    object->key = key;
+    object->body = got.body;
+    return object;
+}
+
+static void look_at(void *context, size_t index, size_t worker)
+{
+    (void)index;
+    (void)worker;
+    struct roll_look *look = context;
+    struct sha256 hashes[2];
+    bool found[2] = {false, false};
+    const struct ledger_batch *batches = &look->plan->batches[look->first];
+    look->count = look->first + 1 < look->plan->batch_count ? 2 : 1;
+    for (size_t i = 0; i < look->count; i++) {
+        look->objects[i] = look_object(look, batches[i].object_key);
+        found[i] = look->objects[i] != NULL &&
+                   segment_place(&batches[i], look->objects[i]->body, &look->segments[i]);
+    }
+    if (found[0] && found[1]) {
+        crypto_sha256_pair(look->segments[0], look->segments[1], hashes);
+    }
+    for (size_t i = 0; i < look->count; i++) {
+        if (found[i] && !found[1 - i]) {
+            hashes[i] = crypto_sha256(look->segments[i]);
         }
-        object->key = next->object_key;
-        object->body = got.body;
+        look->verified[i] = found[i] && hash_fits(&batches[i], &hashes[i]);
     }
-    return segment_place(next, object->body, out_segment);
+}
+
+static void look_beside(struct roll_stream *stream, struct crew *crew)
+{
+    const struct roll_look *now = &stream->now;
+    size_t first = now->first + now->count;
+    if (first >= now->plan->batch_count || crew_workers(crew) == 1) {
+        return;
+    }
+    stream->next = (struct roll_look){
+        .roll = now->roll, .plan = now->plan, .stream = stream, .first = first};
+    stream->aside = (struct crew_aside){.task = look_at, .context = &stream->next};
+    stream->beside = true;
+    crew_begin(crew, &stream->aside);
+}
+
+static bool look_has(const struct roll_look *look, size_t batch)
+{
+    return batch >= look->first && batch < look->first + look->count;
+}
+
+/* `now` has the batch afterwards. */
+static void look_for(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
+                     size_t batch)
+{
+    if (look_has(&stream->now, batch)) {
+        return;
+    }
+    end_beside(stream);
+    stream->now = stream->next;
+    stream->next = (struct roll_look){0};
+    if (!look_has(&stream->now, batch)) {
+        stream->now = (struct roll_look){
+            .roll = roll, .plan = plan, .stream = stream, .first = batch};
+        look_at(&stream->now, 0, 0);
+    }
+}
+
+/* What did not verify, once more and by itself: the store's answer tells what is the matter. */
+static err ask_again(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
+                     size_t batch, str *out_segment, bool *out_verified, struct error *error)
+{
+    const struct ledger_batch *row = &plan->batches[batch];
+    struct cached_object got = {0};
+    struct roll_object *object = object_unused(stream);
+    TRY(read_object(roll, plan, object->arena, row->object_key, &got, error));
+    *out_verified = got.result == OK && segment_of(row, got.body, out_segment);
+    return OK;
 }
 
 err roll_stream_batch(struct roll *roll, const struct roll_plan *plan, struct roll_stream *stream,
                       size_t batch, str *out_segment, bool *out_verified, struct error *error)
 {
-    const struct ledger_batch *row = &plan->batches[batch];
-    struct roll_object *object = NULL;
-    *out_verified = false;
-    TRY(stream_object(roll, plan, stream, batch, &object, error));
-    if (object == NULL || !segment_place(row, object->body, out_segment)) {
-        return OK;
+    look_for(roll, plan, stream, batch);
+    size_t at = batch - stream->now.first;
+    *out_segment = stream->now.segments[at];
+    *out_verified = stream->now.verified[at];
+    if (!*out_verified) {
+        end_beside(stream);
+        stream->next = (struct roll_look){0};
+        return ask_again(roll, plan, stream, batch, out_segment, out_verified, error);
     }
-    if (batch > 0 && batch == stream->ahead) {
-        *out_verified = true;
-        return OK;
+    if (!stream->beside && stream->next.count == 0) {
+        look_beside(stream, roll->env->crew);
     }
-    str next;
-    struct sha256 hashes[2];
-    stream->ahead = 0;
-    if (find_next(roll, plan, stream, batch, object, &next)) {
-        crypto_sha256_pair(*out_segment, next, hashes);
-        stream->ahead = hash_fits(row + 1, &hashes[1]) ? batch + 1 : 0;
-    } else {
-        hashes[0] = crypto_sha256(*out_segment);
-    }
-    *out_verified = hash_fits(row, &hashes[0]);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #ifndef LHBOX_SINK_ROLL_STEPS_H
 #define LHBOX_SINK_ROLL_STEPS_H
 
+#include "base/crew.h"
 #include "sink/plan.h"
 #include "sink/roll.h"
 #include "table/commit.h"
@@ -100,16 +101,31 @@ void roll_bytes_close(struct roll_bytes *bytes);
 MUST_USE err roll_read_batches(struct roll *roll, struct roll_plan *plan,
                                struct roll_bytes *out_bytes, enum roll_step *out_step,
                                struct error *error);
-/* The same, one batch after the other in memory for two objects: what was given is good until the
- * next one. The segments of an object follow each other, so that each is read once. Each second
- * batch is read and hashed together with the one before it, if the store gives it. */
+/* The same, one batch after the other: what was given is good until the next one. The segments of
+ * an object follow each other, so that each is read once. Two batches are read and hashed together;
+ * a crew does so for the next two while the rows of these are read. */
+struct roll_object {
+    struct arena *arena; /* NULL: not begun, or closed */
+    str key;             /* of the object in the arena; data NULL: none */
+    str body;
+};
+/* A batch and the one behind it, as the store gives them. */
+struct roll_look {
+    struct roll *roll;
+    const struct roll_plan *plan;
+    struct roll_stream *stream;
+    size_t first;
+    size_t count; /* 0: none was looked at */
+    const struct roll_object *objects[2];
+    str segments[2];
+    bool verified[2];
+};
 struct roll_stream {
-    struct roll_object {
-        struct arena *arena; /* NULL: not begun, or closed */
-        str key;             /* of the object in the arena; data NULL: none */
-        str body;
-    } objects[2];
-    size_t ahead; /* the batch that was verified with the one before it; 0: none */
+    struct roll_object objects[4]; /* two in use, two for the next look */
+    struct roll_look now;
+    struct roll_look next; /* the crew's while `beside` */
+    struct crew_aside aside;
+    bool beside;
 };
 void roll_stream_close(struct roll_stream *stream);
 #define AUTO_ROLL_STREAM __attribute__((cleanup(roll_stream_close)))

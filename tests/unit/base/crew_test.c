@@ -9,7 +9,9 @@
 #include "base/crew.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 
 enum { TASKS = 1000, ROUNDS = 200, ASKERS = 3 };
 
@@ -136,12 +138,67 @@ static void what_follows_a_task_does_so_in_order_and_alone(void **state)
     crew_destroy(crews[1]);
 }
 
+/* Before the helper comes to it, meanwhile, or after the asker waited: always once. Beside runs,
+ * and with more of them than one can wait. */
+static void a_task_aside_is_done_once_when_it_ends(void **state)
+{
+    (void)state;
+    struct crew *crews[] = {NULL, crew_create(0, NULL), crew_create(1, NULL)};
+    for (size_t i = 0; i < (size_t)3 * ROUNDS; i++) {
+        static struct work works[3];
+        struct crew *crew = crews[i % 3];
+        struct crew_aside asides[2];
+        memset(works, 0, sizeof(works));
+        for (size_t w = 0; w < 3; w++) {
+            works[w].workers = crew_workers(crew);
+        }
+        for (size_t w = 0; w < 2; w++) {
+            asides[w] = (struct crew_aside){.task = count, .context = &works[w]};
+            crew_begin(crew, &asides[w]);
+        }
+        crew_run(crew, i % 10, count, &works[2]);
+        check(&works[2], i % 10, 1);
+        crew_end(crew, &asides[1]);
+        check(&works[1], 1, 1);
+        crew_end(crew, &asides[0]);
+        check(&works[0], 1, 1);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        crew_destroy(crews[i]);
+    }
+}
+
+static void begin_it(void *context, size_t index, size_t worker)
+{
+    (void)index;
+    assert_int_equal(worker, 1);
+    atomic_store((atomic_bool *)context, true);
+}
+
+/* The asker never ends it: only the helper can have done it. */
+static void a_helper_does_what_is_aside(void **state)
+{
+    (void)state;
+    atomic_bool done = false;
+    struct crew *crew = crew_create(1, NULL);
+    struct crew_aside aside = {.task = begin_it, .context = &done};
+    assert_int_equal(crew_workers(crew), 2);
+    crew_begin(crew, &aside);
+    while (!atomic_load(&done)) {
+        sched_yield();
+    }
+    crew_end(crew, &aside);
+    crew_destroy(crew);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_crew_the_asker_does_all),
         cmocka_unit_test(each_task_is_done_once_in_each_run),
         cmocka_unit_test(what_follows_a_task_does_so_in_order_and_alone),
+        cmocka_unit_test(a_task_aside_is_done_once_when_it_ends),
+        cmocka_unit_test(a_helper_does_what_is_aside),
         cmocka_unit_test(askers_at_the_same_time_get_all_of_theirs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+#include "base/crew.h"
 #include "roll_fixture.h"
 
 static int open_plain(void **state)
@@ -432,25 +433,36 @@ static void a_table_ahead_of_the_ledger_stops_the_sink(void **state)
 
 /* ---- damage ---- */
 
-/* Batches are verified two at a time: alone, as the first and as the second of a pair. */
-static void one_byte_that_changed_is_seen_in_each_batch_of_a_roll(void **state)
+/* Batches are verified two at a time: alone, as the first and as the second of a pair; with a crew
+ * the pair behind meanwhile. */
+static void change_each_of_five(struct roll_fixture *f, const char *name, i64 rows_before)
 {
-    struct roll_fixture *f = *state;
-    static const char *const ids[] = {"k1", "k2", "k3"};
-    for (size_t changed = 0; changed < ARRAY_COUNT(ids); changed++) {
-        for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
-            char id[8];
-            (void)snprintf(id, sizeof(id), "%s.%zu", ids[i], changed);
+    enum { BATCHES = 5 };
+    for (size_t changed = 0; changed < BATCHES; changed++) {
+        for (size_t i = 0; i < BATCHES; i++) {
+            char id[16];
+            (void)snprintf(id, sizeof(id), "%s.%zu.%zu", name, i, changed);
             struct ledger_accept sent = send_batch(f, id, "{\"x\":1}");
             if (i == changed) {
                 must(f, store_put(&f->store, sent.object_key, STR("{\"x\":9}"), NULL, &f->error));
             }
         }
         roll_out(f);
-        assert_int_equal(table_rows(f), 2 * (changed + 1));
-        assert_int_equal(look_sink(f).waiting_batches, changed + 1);
+        assert_int_equal(table_rows(f), rows_before + (i64)(BATCHES - 1) * ((i64)changed + 1));
         assert_books(f);
     }
+}
+
+static void one_byte_that_changed_is_seen_in_each_batch_of_a_roll(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct crew *crew = crew_create(1, NULL);
+    change_each_of_five(f, "alone", 0);
+    f->env.crew = crew;
+    change_each_of_five(f, "helped", 20);
+    f->env.crew = NULL;
+    assert_int_equal(look_sink(f).waiting_batches, 10);
+    crew_destroy(crew);
 }
 
 static void damaged_bytes_are_held_and_the_others_go_on(void **state)
