@@ -106,9 +106,8 @@ void json_reader_init(struct json_reader *reader, str input);
 enum json_token json_next(struct json_reader *reader);
 /* What follows the last token, from the next byte on that is no white space. */
 str json_rest(struct json_reader *reader);
-/* Goes past the value that json_rest begins with, up to `end`; the caller knows it to be one.
- * reader->text is the value. */
-enum json_kind json_pass(struct json_reader *reader, const char *end);
+/* Goes past members of the object at hand that the caller has read, up to the end of a value. */
+void json_pass(struct json_reader *reader, const char *end);
 /* Skips the rest of the value that `token`, just read, began. Returns the slice of the whole value,
  * brackets included; data NULL when it is not JSON. */
 str json_skip(struct json_reader *reader, enum json_token token);

@@ -20,7 +20,7 @@ struct decoder {
     struct variant_builder variant;
     /* The straight way; NULL: none. */
     straight_function *straight_row;
-    straight_member_function *straight_member;
+    straight_members_function *straight_members;
     struct straight straight;
     u32 ingest; /* the index of the column, or DECODE_NONE */
     u32 capture;
@@ -115,19 +115,19 @@ static bool machine_is_wide(void)
 bool decoder_choose_way(struct decoder *decoder, enum decode_way way)
 {
     decoder->straight_row = NULL;
-    decoder->straight_member = NULL;
+    decoder->straight_members = NULL;
     if (way == DECODE_WAY_WIDE && !machine_is_wide()) {
         return false;
     }
 #if defined(__x86_64__)
     if (way == DECODE_WAY_WIDE) {
         decoder->straight_row = straight_row_wide;
-        decoder->straight_member = straight_member_wide;
+        decoder->straight_members = straight_members_wide;
     }
 #endif
     if (way == DECODE_WAY_PORTABLE) {
         decoder->straight_row = straight_row_portable;
-        decoder->straight_member = straight_member_portable;
+        decoder->straight_members = straight_members_portable;
     }
     return true;
 }
@@ -380,9 +380,10 @@ static void give_verdict(enum decode_verdict verdict, struct decode_result *out_
 static enum decode_tree_result read_tree(struct decoder *decoder, str line, const char *limit)
 {
     struct decode_tree *tree = &decoder->tree;
-    tree->take = limit != NULL ? decoder->straight_member : NULL;
+    tree->take = limit != NULL ? decoder->straight_members : NULL;
     tree->straight = &decoder->straight;
     tree->straight->limit = (const u8 *)limit;
+    tree->straight->foretold = NULL;
     tree->row = decoder->row_count;
     enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(tree, line)
                                                     : DECODE_TREE_NOT_JSON;

@@ -302,24 +302,54 @@ static const u8 *walk_nested(struct straight *straight, struct decode_step *step
     return walk_null(step, at);
 }
 
-#if defined(STRAIGHT_WIDE)
-const u8 *straight_member_wide(struct straight *straight, u32 field, const u8 *at, i64 row)
-#else
-const u8 *straight_member_portable(struct straight *straight, u32 field, const u8 *at, i64 row)
-#endif
+/* The end of the member's value; NULL: it is not taken. */
+static const u8 *walk_member(struct straight *straight, const u8 *at, i64 row,
+                             struct straight_member *out_member)
 {
-    struct decode_step *step = &straight->root.fields[field];
-    if (step->own) {
+    struct decode_step *root = &straight->root;
+    struct decode_step *field;
+    const u8 *value = walk_name(straight, root, at, straight->foretold, &field);
+    if (value == NULL) {
         return NULL;
     }
-    assert(step->column->count == row);
-    at = walk_value(straight, step, at);
-    const u8 *behind = at != NULL ? skip_space(at) : NULL;
-    if (behind != NULL && (*behind == ',' || *behind == '}')) {
-        return at;
+    straight->foretold = field->next;
+    u32 index = (u32)(field - root->fields);
+    if (field->column->count != row || root->plan->seen[index] == straight->object) {
+        return NULL;
     }
-    column_truncate(step->column, row);
-    return NULL;
+    const u8 *end = walk_value(straight, field, value);
+    const u8 *behind = end != NULL ? skip_space(end) : NULL;
+    if (behind == NULL || (*behind != ',' && *behind != '}')) {
+        column_truncate(field->column, row);
+        return NULL;
+    }
+    *out_member = (struct straight_member){index, at, value, end};
+    return end;
+}
+
+#if defined(STRAIGHT_WIDE)
+size_t straight_members_wide(struct straight *straight, const u8 *at, i64 row,
+                             struct straight_member *out_members, size_t max)
+#else
+size_t straight_members_portable(struct straight *straight, const u8 *at, i64 row,
+                                 struct straight_member *out_members, size_t max)
+#endif
+{
+    size_t count = 0;
+    bool more = true;
+    at = skip_space(at);
+    if (straight->foretold == NULL) {
+        straight->foretold = straight->root.first;
+    }
+    while (more && count < max) {
+        at = walk_member(straight, at, row, &out_members[count]);
+        if (at == NULL) {
+            return count;
+        }
+        at = skip_comma(at, '}', &more);
+        count++;
+    }
+    return count;
 }
 
 #if defined(STRAIGHT_WIDE)

@@ -3,8 +3,8 @@
  * Takes what nearly every row is: objects of known names in any order, values that fit, each name
  * once. Of anything else it says no and takes back what it appended, and the tree (decode/tree,
  * decode/values) judges the row: no verdict and no reason comes from here, and a row taken here is
- * one that the tree takes with the same values. The tree has its columns' values read here one by
- * one, and looks only at those that are not taken.
+ * one that the tree takes with the same values. The tree lets members be taken here, too, and looks
+ * only at the others.
  *
  * The order of names is foretold from the rows before. The same source is compiled twice, once with
  * AVX2, which is chosen where the machine has it. Owned by one decoder. */
@@ -19,6 +19,10 @@ struct straight {
     buf scratch;               /* of values that are rarely seen */
     struct decode_step *named; /* the field of a name that was not foretold */
     const u8 *limit;           /* a line feed, that of the line or one behind it */
+    /* For straight_members: what is foretold, NULL where the row begins; and fields that the plan
+     * has seen in this object are not taken. */
+    struct decode_step **foretold;
+    u64 object;
 };
 
 /* Appends one value to each column but the sink's own ones, from the line that begins at `at`, and
@@ -29,11 +33,19 @@ typedef const u8 *straight_function(struct straight *straight, const u8 *at, i64
 straight_function straight_row_portable;
 straight_function straight_row_wide; /* AVX2 */
 
-/* The same of one member of the row, the root's field `field`: from where its value begins, to the
- * byte behind it. NULL: the column is as it was, `row` values. */
-typedef const u8 *straight_member_function(struct straight *straight, u32 field, const u8 *at,
-                                           i64 row);
-straight_member_function straight_member_portable;
-straight_member_function straight_member_wide; /* AVX2 */
+/* A member of the row whose value was appended. */
+struct straight_member {
+    u32 field; /* of the root */
+    const u8 *name;
+    const u8 *value;
+    const u8 *end;
+};
+
+/* Some members of a row that is not taken whole: those from `at` on, where a name is to come, as
+ * many as are taken, at most `max`. Returns how many; other columns are as they were. */
+typedef size_t straight_members_function(struct straight *straight, const u8 *at, i64 row,
+                                         struct straight_member *out_members, size_t max);
+straight_members_function straight_members_portable;
+straight_members_function straight_members_wide; /* AVX2 */
 
 #endif

@@ -47,9 +47,10 @@ static bool tree_make_text_room(struct decode_tree *tree, size_t line_size)
 
 /* ---- nodes ---- */
 
-static struct decode_node *tree_add_node(struct decode_tree *tree, enum json_kind kind,
-                                         const struct json_reader *reader, u32 name)
+static struct decode_node *tree_add_node(struct decode_tree *tree, enum json_kind kind, str token,
+                                         u32 name)
 {
+    u32 start = (u32)(token.data - tree->line.data);
     struct decode_node *nodes = grown(tree->arena, tree->nodes, sizeof(*nodes), tree->node_count,
                                       &tree->node_capacity);
     if (nodes == NULL) {
@@ -58,8 +59,8 @@ static struct decode_node *tree_add_node(struct decode_tree *tree, enum json_kin
     tree->nodes = nodes;
     struct decode_node *node = &nodes[tree->node_count];
     tree->node_count++;
-    *node = (struct decode_node){.start = (u32)(reader->at - reader->text.size),
-                                 .end = (u32)reader->at,
+    *node = (struct decode_node){.start = start,
+                                 .end = start + (u32)token.size,
                                  .next = (u32)tree->node_count,
                                  .parent = tree->depth > 0 ? tree->frames[tree->depth - 1].node
                                                            : DECODE_NONE,
@@ -83,13 +84,11 @@ static void frame_resolve(struct decode_frame *frame, struct decode_name *name)
         return;
     }
     frame->expected = name->field + 1;
-    name->again = plan->seen[name->field] == frame->object;
-    frame->repeats = frame->repeats || name->again;
+    frame->repeats = frame->repeats || plan->seen[name->field] == frame->object;
     plan->seen[name->field] = frame->object;
 }
 
-static struct decode_name *tree_add_name(struct decode_tree *tree, const struct json_reader *reader,
-                                         size_t token_end, bool *out_lone)
+static struct decode_name *tree_new_name(struct decode_tree *tree)
 {
     struct decode_name *names = grown(tree->arena, tree->names, sizeof(*names), tree->name_count,
                                       &tree->name_capacity);
@@ -97,8 +96,16 @@ static struct decode_name *tree_add_name(struct decode_tree *tree, const struct 
         return NULL;
     }
     tree->names = names;
-    struct decode_name *name = &names[tree->name_count];
-    tree->name_count++;
+    return &names[tree->name_count++];
+}
+
+static struct decode_name *tree_add_name(struct decode_tree *tree, const struct json_reader *reader,
+                                         size_t token_end, bool *out_lone)
+{
+    struct decode_name *name = tree_new_name(tree);
+    if (name == NULL) {
+        return NULL;
+    }
     *name = (struct decode_name){.text = json_unescape(&tree->text, reader->text, out_lone),
                                  .start = (u32)(token_end - reader->text.size),
                                  .end = (u32)token_end};
@@ -311,11 +318,11 @@ static bool kind_of(enum json_token token, enum json_kind *out_kind)
     return false;
 }
 
-/* A value, a member's if `name_at` is a name; not what is inside of it. */
-static bool tree_add_outside(struct decode_tree *tree, const struct json_reader *reader,
-                             enum json_kind kind, u32 name_at, u8 flags)
+/* A value, a member's if `name_at` is a name. */
+static bool tree_add_value(struct decode_tree *tree, const struct json_reader *reader,
+                           enum json_kind kind, u32 name_at, u8 flags)
 {
-    struct decode_node *node = tree_add_node(tree, kind, reader, name_at);
+    struct decode_node *node = tree_add_node(tree, kind, reader->text, name_at);
     if (node == NULL) {
         return false;
     }
@@ -324,31 +331,10 @@ static bool tree_add_outside(struct decode_tree *tree, const struct json_reader 
     if (tree->depth > 0) {
         tree->frames[tree->depth - 1].members++;
     }
-    return true;
-}
-
-static bool tree_add_value(struct decode_tree *tree, const struct json_reader *reader,
-                           enum json_kind kind, u32 name_at, u8 flags)
-{
-    if (!tree_add_outside(tree, reader, kind, name_at, flags)) {
-        return false;
-    }
     if (kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY) {
         tree_open(tree, kind, name_at != DECODE_NONE ? &tree->names[name_at] : NULL);
     }
     return true;
-}
-
-/* The end of the column's value that comes next, if the straight way took it. */
-static const char *tree_take(struct decode_tree *tree, struct json_reader *reader,
-                             const struct decode_name *name)
-{
-    bool is_column = tree->depth == 1 && name->field != DECODE_NONE && !name->again;
-    if (!is_column || tree->take == NULL) {
-        return NULL;
-    }
-    const u8 *at = (const u8 *)json_rest(reader).data;
-    return (const char *)tree->take(tree->straight, name->field, at, tree->row);
 }
 
 /* The name just read and the value behind it. */
@@ -362,12 +348,6 @@ static enum decode_tree_result tree_add_member(struct decode_tree *tree, struct 
     }
     u32 name_at = (u32)(tree->name_count - 1);
     u8 flags = name_flags(tree, name, lone);
-    const char *end = tree_take(tree, reader, name);
-    if (end != NULL) {
-        enum json_kind taken = json_pass(reader, end);
-        return tree_add_outside(tree, reader, taken, name_at, flags) ? DECODE_TREE_OK
-                                                                     : DECODE_TREE_LIMIT;
-    }
     enum json_kind kind;
     if (!kind_of(json_next(reader), &kind)) {
         return DECODE_TREE_NOT_JSON;
@@ -387,6 +367,56 @@ static enum decode_tree_result tree_add(struct decode_tree *tree, struct json_re
     return done ? DECODE_TREE_OK : DECODE_TREE_LIMIT;
 }
 
+/* ---- members that the straight way takes ---- */
+
+static bool tree_add_taken(struct decode_tree *tree, const struct straight_member *member)
+{
+    struct decode_frame *frame = &tree->frames[0];
+    struct decode_name *name = tree_new_name(tree);
+    str token = {(const char *)member->value, (size_t)(member->end - member->value)};
+    if (name == NULL ||
+        tree_add_node(tree, JSON_KIND_TRUE, token, (u32)(tree->name_count - 1)) == NULL) {
+        return false;
+    }
+    str text = tree->root->children[member->field].field->name;
+    u32 start = (u32)((const char *)member->name - tree->line.data);
+    *name = (struct decode_name){.text = text,
+                                 .start = start,
+                                 .end = start + (u32)text.size + 2,
+                                 .field = member->field,
+                                 .plan = tree->root};
+    frame->expected = member->field + 1;
+    frame->members++;
+    tree->root->seen[member->field] = frame->object;
+    return true;
+}
+
+/* Between members of the row: those that come next, up to the first that is not taken. False:
+ * memory is out. */
+static bool tree_take(struct decode_tree *tree, struct json_reader *reader)
+{
+    enum { TAKEN_MAX = 16 };
+    struct straight_member members[TAKEN_MAX];
+    str rest = json_rest(reader);
+    bool first = tree->frames[0].members == 0;
+    if (tree->take == NULL || decode_tree_kind(tree, 0) != JSON_KIND_OBJECT || rest.size == 0 ||
+        rest.data[0] != (first ? '"' : ',')) {
+        return true;
+    }
+    const char *at = first ? rest.data : rest.data + 1;
+    tree->straight->object = tree->frames[0].object;
+    size_t count = tree->take(tree->straight, (const u8 *)at, tree->row, members, TAKEN_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!tree_add_taken(tree, &members[i])) {
+            return false;
+        }
+    }
+    if (count > 0) {
+        json_pass(reader, (const char *)members[count - 1].end);
+    }
+    return true;
+}
+
 enum decode_tree_result decode_tree_read(struct decode_tree *tree, str line)
 {
     tree->line = line;
@@ -400,6 +430,9 @@ enum decode_tree_result decode_tree_read(struct decode_tree *tree, str line)
     struct json_reader reader;
     json_reader_init(&reader, line);
     for (;;) {
+        if (tree->depth == 1 && !tree_take(tree, &reader)) {
+            return DECODE_TREE_LIMIT;
+        }
         enum json_token token = json_next(&reader);
         if (token == JSON_TOKEN_END) {
             return DECODE_TREE_OK;

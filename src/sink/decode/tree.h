@@ -1,10 +1,10 @@
 /* decode/tree: one row as a flat array of nodes, in byte order, with its names looked up.
  *
- * Made in one pass without recursion. Values of columns that the straight way takes are in their
- * columns then, and have no nodes for what is inside of them. A name is resolved where the schema
- * reaches, that is, wherever the JSON kinds above it fit the types. Of members of one name only the
- * first counts: the others, and all inside them, are to be passed over (decode_tree_next), except
- * in the search for such names itself.
+ * Made in one pass without recursion. Members of the row that the straight way takes are in their
+ * columns then: their nodes tell their names and places, not their kinds, nor what is inside. A
+ * name is resolved where the schema reaches, that is, wherever the JSON kinds above it fit the
+ * types. Of members of one name only the first counts: the others, and all inside them, are to be
+ * passed over (decode_tree_next), except in the search for such names itself.
  *
  * Owned by one decoder; all is reused for the next line. */
 #ifndef LHBOX_SINK_DECODE_TREE_H
@@ -36,7 +36,6 @@ struct decode_name {
     str text;  /* unescaped; half pairs as three bytes each */
     u32 start; /* of the token in the line, quotes included */
     u32 end;
-    bool again;                     /* the object had that field before */
     u32 field;                      /* of `plan`; DECODE_NONE: none */
     const struct decode_plan *plan; /* whose fields were looked at; NULL: none */
 };
@@ -62,7 +61,7 @@ struct decode_tree {
     struct arena *arena;
     const struct decode_plan *root; /* a struct: the columns */
     /* The straight way, and the number of the row; NULL: every value is looked at here. */
-    straight_member_function *take;
+    straight_members_function *take;
     struct straight *straight;
     i64 row;
     str line;

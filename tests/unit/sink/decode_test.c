@@ -207,6 +207,28 @@ static void a_line_that_no_intake_stores_is_empty_or_unreadable(void **state)
     arena_destroy(bench.arena);
 }
 
+/* A second member, so that it is the tree that reads the row, and lets the first be taken. */
+static void members_are_taken_only_where_members_may_stand(void **state)
+{
+    (void)state;
+    static const str lines[] = {
+        STR_INIT("{\"x\":1 \"y\":2}"),  STR_INIT("{,\"x\":1}"),
+        STR_INIT("[\"x\":1,\"y\":2]"),  STR_INIT("{\"x\":1,\"y\":2]"),
+        STR_INIT("{\"x\":1,,\"y\":2}"), STR_INIT("{\"x\":1,\"y\":2,}"),
+        STR_INIT("{\"n\":1 \"x\":1}"),  STR_INIT("[\"x\",\"x\":1}"),
+    };
+    const struct column_text columns[] = {{"x", "long", NULL}, {"y", "string", NULL}};
+    struct bench bench = bench_open(columns, 2, NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
+        assert_int_equal(decode(&bench, lines[i]), DECODE_UNREADABLE);
+        assert_int_equal(bench.columns[0].count, 0);
+    }
+    assert_rejected(&bench, STR("{\"x\":\"no\", \"y\":\"a\",\"x\":1}"), REJECT_DUPLICATE_KEY, "x",
+                    "the name appears twice");
+    assert_int_equal(bench.result.hit_count, 2);
+    arena_destroy(bench.arena);
+}
+
 static void unknown_names_are_rejected_ignored_or_captured(void **state)
 {
     (void)state;
@@ -477,6 +499,7 @@ int main(void)
         cmocka_unit_test(clear_takes_all_rows_away),
         cmocka_unit_test(the_clock_is_the_intakes),
         cmocka_unit_test(a_line_that_no_intake_stores_is_empty_or_unreadable),
+        cmocka_unit_test(members_are_taken_only_where_members_may_stand),
         cmocka_unit_test(unknown_names_are_rejected_ignored_or_captured),
         cmocka_unit_test(settings_that_do_not_fit_the_schema_are_refused),
         cmocka_unit_test(columns_that_no_sink_writes_are_refused),
