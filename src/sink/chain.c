@@ -80,7 +80,9 @@ static err parse_batch(struct arena *arena, const json_t *entry, struct ledger_b
            hex_of(sha256, batch.sha256.bytes, sizeof(batch.sha256.bytes)) &&
            base64_of(arena, body, batch.body_hash, sizeof(batch.body_hash)) &&
            received.data != NULL && time_parse(received, &batch.received_at);
-    if (!good) {
+    str ingest = json_object_get(entry, "ingest_ts") != NULL ? text_of(arena, entry, "ingest_ts")
+                                                             : received;
+    if (!good || ingest.data == NULL || !time_parse(ingest, &batch.ingest_ts)) {
         return damaged(arena, error, "batch");
     }
     *out_batch = batch;

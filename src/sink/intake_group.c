@@ -376,75 +376,36 @@ static void item_look_up(struct intake_group *group, struct ledger_accept *item)
     }
 }
 
-/* The sends from `begin` on that have one node id: those of before a lost lease have the old one.
- */
-static size_t same_node(const struct intake_group *group, size_t begin)
-{
-    size_t end = begin + 1;
-    while (end < group->count &&
-           memcmp(group->sends[end]->node_id, group->sends[begin]->node_id, ID_SHORT_SIZE) == 0) {
-        end++;
-    }
-    return end;
-}
-
-/* An answer that was lost is asked for again: the same transaction finds its own rows. Without a
- * log the rows are durable, and one look at them is enough. */
-MUST_USE static err record_part(struct intake_group *group, size_t begin, size_t end,
-                                struct error *error)
+/* One transaction for all rows of the object. An answer that was lost is asked for again: the same
+ * transaction finds its own rows. Without a log the rows are durable, and one look at them is
+ * enough. */
+err intake_group_record(struct intake_group *group, struct error *error)
 {
     const struct intake_options *options = group->groups->options;
     bool logged = group->logged.open;
     err result = UNKNOWN;
-    for (i32 i = 0; result == UNKNOWN && i < (logged ? LOGGED_TRIES_MAX : 1); i++) {
-        error_clear(error);
-        result = ledger_accept(options->db, group->arena,
-                               (str){group->sends[begin]->node_id, ID_SHORT_SIZE}, group->sink->id,
-                               options->backlog, logged ? LEDGER_LATER : LEDGER_DURABLE,
-                               group->items + begin, end - begin, error);
-    }
-    if (result == UNKNOWN) {
-        group->unsure = true;
-        for (size_t i = begin; i < end; i++) {
-            item_look_up(group, &group->items[i]);
-        }
-        return OK;
-    }
-    return result;
-}
-
-static void refuse_rest(struct intake_group *group, size_t begin, const struct error *error)
-{
-    bool told = error->code != ERROR_NONE && error_code_http_status(error->code) == 503;
-    for (size_t i = begin; i < group->count; i++) {
-        group->items[i].outcome = ACCEPT_REFUSED;
-        group->items[i].refusal = told ? error->code : ERROR_LEDGER_DOWN;
-    }
-}
-
-/* What an earlier part has accepted stays accepted when a later one fails. */
-err intake_group_record(struct intake_group *group, struct error *error)
-{
     for (size_t i = 0; i < group->count; i++) {
         group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
                                                                            : STR("");
     }
-    size_t begin = 0;
-    while (begin < group->count) {
-        size_t end = same_node(group, begin);
-        err result = record_part(group, begin, end, error);
-        if (result != OK && begin == 0) {
-            return result;
-        }
-        if (result != OK) {
-            log_error("intake_group_failed", result, error, group->sink->id);
-            refuse_rest(group, begin, error);
-            break;
-        }
-        begin = end;
+    for (i32 i = 0; result == UNKNOWN && i < (logged ? LOGGED_TRIES_MAX : 1); i++) {
+        error_clear(error);
+        result = ledger_accept(options->db, group->arena,
+                               (str){group->sends[0]->node_id, ID_SHORT_SIZE}, group->sink->id,
+                               options->backlog, logged ? LEDGER_LATER : LEDGER_DURABLE,
+                               group->items, group->count, error);
     }
-    CRASH_POINT(intake_after_ledger);
-    return OK;
+    if (result == UNKNOWN) {
+        group->unsure = true;
+        for (size_t i = 0; i < group->count; i++) {
+            item_look_up(group, &group->items[i]);
+        }
+        result = OK;
+    }
+    if (result == OK) {
+        CRASH_POINT(intake_after_ledger);
+    }
+    return result;
 }
 
 err intake_group_store(struct intake_group *group, struct error *error)

@@ -70,6 +70,14 @@ static struct room group_room(const struct intake_group *group)
     };
 }
 
+/* The sends of before a lost lease have the old node id. They do not go into one object with those
+ * of after it: an object's rows come with one transaction, which is under one lease. Else a roll
+ * could end between two, and give up the object under the second one's rows. */
+static bool same_node(const struct intake_group *group, const struct intake_send *send)
+{
+    return group->count == 0 || memcmp(group->sends[0]->node_id, send->node_id, ID_SHORT_SIZE) == 0;
+}
+
 static enum fit group_fit(const struct intake_group *group, struct intake_send *send,
                           struct room *room)
 {
@@ -83,7 +91,8 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
     size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
     size_t bytes = room->bytes + intake_body_stored(&send->body).size + LOGGED_BESIDE;
     bool over = meta > room->meta_max || bytes > room->bytes_max;
-    if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && over)) {
+    bool ends = over || !same_node(group, send);
+    if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && ends)) {
         return FIT_FULL;
     }
     room->meta = meta;

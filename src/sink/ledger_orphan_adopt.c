@@ -174,6 +174,16 @@ static err retire_old(struct db_tx *tx, const struct adopting *adopting, struct 
     return stays ? OK : orphan_void(tx, adopting->sink_id, &copy->old_uid, copy->old_key, error);
 }
 
+/* Rows come to a uid only while it is not void (I6): one that was asleep may find that another
+ * recover took its copy for an orphan, and gave it up. */
+static err check_copy(struct db_tx *tx, struct arena *arena, const struct ledger_copy *copy,
+                      struct error *error)
+{
+    bool is_void = false;
+    TRY(orphan_is_void(tx, arena, &copy->new_uid, &is_void, error));
+    return is_void ? ledger_lost(error, "the copy was given up meanwhile") : OK;
+}
+
 static err adopt_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct adopting *adopting = context;
@@ -186,6 +196,7 @@ static err adopt_body(struct db_tx *tx, void *context, struct error *error)
     if (is_void) {
         return OK; /* this very transaction has been done before */
     }
+    TRY(check_copy(tx, adopting->arena, adopting->copy, error));
     TRY(orphan_load(tx, adopting->arena, adopting->sink_id, adopting->copy->old_key, &orphans,
                     &count, error));
     for (size_t i = 0; i < count; i++) {
@@ -314,6 +325,7 @@ static err resolve_body(struct db_tx *tx, void *context, struct error *error)
     if (resolving->row_id.data == NULL) {
         return error_memory(error);
     }
+    TRY(check_copy(tx, resolving->arena, copy, error));
     TRY(orphan_insert_pending(tx, resolving->arena, resolving->sink_id, &segment, resolving->row_id,
                               &copy->new_uid, copy->new_key, error));
     TRY(orphan_forget_segment(tx, resolving->sink_id, &segment, error));

@@ -349,12 +349,12 @@ static err insert_proven(struct db_tx *tx, const struct proving *proving,
                "INSERT INTO batch (sink, batch_id, uid, object_key, byte_offset, bytes, rows, "
                "refused, sha256, body_hash, seq, received_at, ingest_ts, answer, state, held, "
                "misses, retried, rows_committed, rows_rejected) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-               "?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, 0, 0, 0, 0, 0)",
+               "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0, 0, 0, 0, 0)",
                DB_T(proving->plan->sink_id), DB_T(batch->batch_id), DB_T(id_uid_str(&batch->uid)),
                DB_T(batch->object_key), DB_N(batch->offset), DB_N(batch->bytes), DB_N(batch->rows),
                DB_N(batch->refused), sql_bytes(batch->sha256.bytes, 32),
                sql_bytes(batch->body_hash, 16), DB_N(batch->seq), DB_N(batch->received_at),
-               DB_T(answer)));
+               DB_N(batch->ingest_ts), DB_T(answer)));
     return orphan_count_accepted(tx, proving->plan->sink_id, &segment, error);
 }
 
@@ -431,7 +431,7 @@ static err settle_row(struct db_tx *tx, struct proving *proving, size_t index, s
                   "next_seq END, last_ingest_ts = CASE WHEN last_ingest_ts < ?5 THEN ?5 ELSE "
                   "last_ingest_ts END WHERE id = ?1",
                   DB_T(proving->plan->sink_id), DB_N(verdict->rows_committed),
-                  DB_N(verdict->rows_rejected), DB_N(batch->seq), DB_N(batch->received_at));
+                  DB_N(verdict->rows_rejected), DB_N(batch->seq), DB_N(batch->ingest_ts));
 }
 
 static err prove_batch(struct db_tx *tx, struct proving *proving, size_t index, struct error *error)

@@ -31,8 +31,13 @@ static void append_batch(buf *out, const struct ledger_batch *batch)
     base64_hex(out, (str){(const char *)batch->sha256.bytes, sizeof(batch->sha256.bytes)});
     buf_append(out, STR("\",\"body\":\""));
     base64_encode_url(out, (str){(const char *)batch->body_hash, sizeof(batch->body_hash)});
-    buf_append_format(out, "\",\"seq\":%lld,\"received_at\":\"%.*s\"}", (long long)batch->seq,
+    buf_append_format(out, "\",\"seq\":%lld,\"received_at\":\"%.*s\"", (long long)batch->seq,
                       STR_ARG(time_format(batch->received_at, at)));
+    if (batch->ingest_ts != batch->received_at) {
+        buf_append_format(out, ",\"ingest_ts\":\"%.*s\"",
+                          STR_ARG(time_format(batch->ingest_ts, at)));
+    }
+    buf_append_byte(out, '}');
 }
 
 static err finish_text(const buf *text, str *out_bytes, struct error *error)

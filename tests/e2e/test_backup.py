@@ -122,7 +122,7 @@ def test_a_backup_under_load_restores_what_was_acknowledged(garden: tuple[Server
     assert set(found) <= load.sent
     server.books(sink)
     report = server.call("POST", f"/v1/sinks/{sink['id']}/verify?rows=true").json
-    assert report["sound"], report
+    assert report["sound"], json.dumps(report["findings"], indent=1)
 
 
 def test_senders_may_send_everything_again_after_a_restore(garden: tuple[Server, dict[str, Any]]) -> None:

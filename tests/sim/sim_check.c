@@ -237,9 +237,22 @@ static bool is_waiting(const struct sim_batch *batch)
     return waits;
 }
 
+/* Before the ledger was put back; the fence of the delete has taken the property away. */
+static bool was_deleting(str sink_id)
+{
+    for (i32 i = 0; i < sim->sink_count; i++) {
+        const struct sim_sink *sink = &sim->sinks[i];
+        if (str_equal(str_from(sink->id), sink_id)) {
+            return sink->deleting && sink->deleting_at <= sim->restored_at;
+        }
+    }
+    return false;
+}
+
 /* Asked when a remove is sent and, if it lands late, again when it lands. One that was sent before
- * a restore was proven by the table of then: when the owner has taken that away, `recover` stops
- * (step 3), and what the copy has waiting can not be told from what was committed. */
+ * a restore was proven by the table of then: when the owner, or the sink's own delete, has taken
+ * that away, `recover` stops (step 3), and what the copy has waiting can not be told from what was
+ * committed. */
 void sim_check_remove(str key, i64 sent_at)
 {
     struct sim_batch *batch = batch_of_rejects(key);
@@ -261,7 +274,8 @@ void sim_check_remove(str key, i64 sent_at)
     check_void(sim->scratch, key, sent_at);
     const struct db_rows *rows = ask(&query);
     bool waits = rows->row_count > 0 && !sim_recovering(db_text(rows, 0, 0));
-    bool unknown = waits && sent_at < sim->restored_at && sim_table_broken(db_text(rows, 0, 2));
+    bool unknown = waits && sent_at < sim->restored_at &&
+                   (sim_table_broken(db_text(rows, 0, 2)) || was_deleting(db_text(rows, 0, 0)));
     if (waits && !unknown) {
         sim_violate("I16", "%.*s goes, and batch %.*s waits for it", STR_ARG(key),
                     STR_ARG(db_text(rows, 0, 1)));

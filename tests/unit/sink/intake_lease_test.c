@@ -69,6 +69,39 @@ static void a_lost_lease_is_told_before_the_node_registers_again(void **state)
     forget(&answer);
 }
 
+/* One object, one transaction, one lease. What was taken under the old lease is still good in the
+ * ledger for two seconds after the node has given it up. */
+static void the_sends_of_two_leases_are_two_objects(void **state)
+{
+    (void)state;
+    struct answer held;
+    struct answer old;
+    struct answer answer;
+    struct intake_send *send = NULL;
+    gate_set(&f.gate, true);
+    start_id(&held, "held", "[{}]");
+    gate_await(&f.gate, 1);
+    start_id(&old, "old", "[{}]");
+    turns_await(1);
+    atomic_store(&clock_ahead_us, 29 * TIME_SECOND_US);
+    begin_again(&send, &answer);
+    assert_int_equal(intake_send_body(send, STR("[{}]"), NULL), OK);
+    intake_send_complete(send);
+    turns_await(2);
+    gate_set(&f.gate, false);
+    finish(&held);
+    finish(&old);
+    finish(&answer);
+    assert_int_equal(old.status, 202);
+    assert_int_equal(answer.status, 202);
+    struct ledger_batch late = row_of("late");
+    assert_true(str_find(late.object_key, STR("/late.")) >= 0);
+    assert_verifies(&late, "{}");
+    forget(&held);
+    forget(&old);
+    forget(&answer);
+}
+
 static void a_ledger_that_is_down_cuts_nobody_off(void **state)
 {
     (void)state;
@@ -116,8 +149,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_node_without_its_lease_takes_nothing),
         TEST(a_lost_lease_is_told_before_the_node_registers_again),
+        TEST(the_sends_of_two_leases_are_two_objects),
         TEST(a_ledger_that_is_down_cuts_nobody_off),
         TEST(a_dropped_registration_is_renewed_at_once),
     };
+    machine_watch(watch);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ static struct ledger_batch one_batch(void)
         .rows = 2,
         .seq = 4711,
         .received_at = 1790000000123456,
+        .ingest_ts = 1790000000123456,
     };
     memcpy(batch.uid.text, UID_C, ID_UID_SIZE);
     memset(batch.sha256.bytes, 0xAB, sizeof(batch.sha256.bytes));

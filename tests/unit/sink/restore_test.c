@@ -651,6 +651,58 @@ static void a_recover_may_end_anywhere(void **state)
     }
 }
 
+/* What came later with an earlier stamp has the stamp of what came before it (I20), in the table;
+ * and the ledger says the same of it again, whatever was rejected whole in between. */
+static void the_time_of_ingest_is_that_of_the_table_again(void **state)
+{
+    struct roll_fixture *f = *state;
+    static const char *const ids[] = {"a", "b", "c"};
+    static const char *const bodies[] = {"{\"x\":1}", "{\"x\":\"no number\"}", "{\"x\":3}"};
+    instant stamps[ARRAY_COUNT(ids)];
+    struct db copy = take_copy(f);
+    const instant first = f->now;
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        struct ledger_accept item = store_batch(f, ids[i], bodies[i]);
+        item.received_at = first - (instant)i * 5000;
+        accept_item(f, &item);
+        stamps[i] = look_batch(f, ids[i]).ingest_ts;
+        roll_out(f);
+    }
+    assert_true(stamps[0] <= stamps[1] && stamps[1] <= stamps[2]);
+    assert_true(stamps[2] > look_batch(f, "c").received_at);
+    put_back(f, &copy);
+    db_close(&copy);
+    assert_int_equal(recover_sink_now(f).end, RESTORE_RECOVERED);
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        assert_int_equal(look_batch(f, ids[i]).ingest_ts, stamps[i]);
+    }
+    assert_true(ask_sql(f, "SELECT last_ingest_ts FROM sink") >= stamps[2]);
+}
+
+/* The copy of another history: a recover that was asleep has copied an orphan, another one took
+ * that copy for an orphan and gave it up. No row comes to it any more (I6). */
+static void a_copy_that_was_given_up_gets_no_row(void **state)
+{
+    struct roll_fixture *f = *state;
+    struct ledger_accept item = store_batch(f, "a", "{\"x\":1}");
+    struct ledger_copy asleep = {.old_key = item.object_key, .old_uid = item.uid};
+    struct ledger_adopted adopted = {0};
+    struct map *missing = map_create(f->arena, 4);
+    struct ledger_accept given_up = store_batch(f, "a", "{\"x\":1}");
+    asleep.new_key = given_up.object_key;
+    asleep.new_uid = given_up.uid;
+    must(f, ledger_begin_recover(&f->db, f->sink_id, &f->error));
+    must(f, orphan_record(&f->env, f->sink_id, ORPHAN_LOOK_ALL, &f->error));
+    char sql[160];
+    (void)snprintf(sql, sizeof(sql), "INSERT INTO void_uid (uid, at) VALUES ('%.*s', 1)",
+                   ID_UID_SIZE, given_up.uid.text);
+    tell_sql(f, sql);
+    assert_int_equal(
+        ledger_adopt_copy(&f->db, f->arena, f->sink_id, &asleep, missing, &adopted, NULL),
+        CONFLICT);
+    assert_false(has_batch(f, "a"));
+}
+
 /* ---- the chain ---- */
 
 static void a_plan_object_is_read_back_as_it_was_printed(void **state)
@@ -728,6 +780,8 @@ int main(void)
         TEST(a_stopped_recover_does_not_keep_a_sink_from_being_deleted),
         TEST(a_roll_that_finds_the_table_ahead_recovers_by_itself),
         TEST(a_second_recover_changes_nothing),
+        TEST(the_time_of_ingest_is_that_of_the_table_again),
+        TEST(a_copy_that_was_given_up_gets_no_row),
         TEST(a_plan_object_is_read_back_as_it_was_printed),
         TEST(a_damaged_plan_object_is_corrupt),
         cmocka_unit_test(a_recover_may_end_anywhere),
