@@ -293,7 +293,8 @@ struct sim_world {
     bool restoring; /* the ledger was put back, and nothing is served yet */
     /* One machine with an intake log: its processes die together, and often its power fails. */
     bool logged;
-    bool down; /* it has died, and its log is not replayed yet */
+    bool down;    /* it has died, and its log is not replayed yet */
+    bool watched; /* somebody sees to it that it starts again */
     i64 starters;
     struct sim_journal *journal; /* as last opened */
     struct sim_unsynced {

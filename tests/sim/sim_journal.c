@@ -226,8 +226,19 @@ static const struct journal_ops OPS = {
     .close = journal_do_close,
 };
 
+/* The files' lock would refuse a second process. One that starts or recovers the machine has the
+ * log while it runs; a node until it dies. */
+static void check_alone(const struct sim_process *process)
+{
+    const struct sim_process *other = sim->journal == NULL ? process : sim->journal->process;
+    if (other != process && !other->dead && (other->role == SIM_INTAKE || other->actors > 0)) {
+        sim_violate("log", "%s opens the log that %s has open", process->name, other->name);
+    }
+}
+
 struct journal sim_journal_open(struct sim_process *process)
 {
+    check_alone(process);
     struct sim_journal *journal = arena_alloc(sim->arena, sizeof(*journal));
     assert(journal != NULL);
     struct journal_source source = {

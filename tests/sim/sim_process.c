@@ -95,7 +95,8 @@ void sim_start_up(struct actor *actor)
 #define START_PATIENCE_US (10 * 60 * TIME_SECOND_US)
 #define START_LOOK_US     (5 * TIME_SECOND_US)
 
-/* Until a start comes to its end; where the ledger was put back, `recover` does it. */
+/* Until a start comes to its end; where the ledger was put back, `recover` does it. One watches, so
+ * that no two starts have the log: it also sees to a machine that dies again before it looked. */
 static void run_machine(struct actor *actor)
 {
     (void)actor;
@@ -103,7 +104,7 @@ static void run_machine(struct actor *actor)
     while (sim->down && !sim->restoring && !sim->stopping) {
         sim_wait(sim_between(pause / 2, pause));
         if (!sim->down || sim->restoring || sim->stopping) {
-            return;
+            break;
         }
         sim_process_start(SIM_STARTER, 0, (i32)sim->starters++);
         struct sim_process *process = sim->processes[sim->process_count - 1];
@@ -114,6 +115,7 @@ static void run_machine(struct actor *actor)
         sim_kill(process);
         pause = num_min_i64(2 * pause, sim->tick_us);
     }
+    sim->watched = false;
 }
 
 static void power_may_fail(void)
@@ -142,7 +144,8 @@ static void machine_died(void)
     if (sim->process_count > SIM_PROCESSES_MAX / 2) {
         sim->p_die = 0;
     }
-    if (!sim->restoring) {
+    if (!sim->restoring && !sim->watched) {
+        sim->watched = true;
         (void)sim_spawn("machine", sim_hash(16, (u64)sim->starters, 0), NULL, run_machine, NULL,
                         TIME_SECOND_US);
     }
