@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "io/crypto.h"
 #include "io/file.h"
+#include "sink/intake_early.h"
 #include "sink/intake_log.h"
 #include "sink/ledger.h"
 
@@ -160,6 +161,7 @@ MUST_USE static err log_open(struct arena *arena, const struct ground_options *o
                                            .find_context = strays,
                                            .full_wait_us = LOG_FULL_WAIT_US};
     TRY(journal_open_dir(arena, &journal, &service->journal, error));
+    service->early = intake_early_create();
     return intake_log_open(arena, &log, &service->log, error);
 }
 
@@ -184,6 +186,8 @@ void ground_close(struct service *service)
         intake_log_stop(service->log);
         intake_log_close(service->log);
         service->log = NULL;
+        intake_early_destroy(service->early);
+        service->early = NULL;
     }
     journal_close(&service->journal);
     if (service->warehouses != NULL) {

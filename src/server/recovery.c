@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "server/ground.h"
 #include "server/process.h"
+#include "sink/intake_early.h"
 #include "sink/intake_log.h"
 #include "sink/ledger_recover.h"
 #include "sink/orphan.h"
@@ -18,6 +19,7 @@ static struct roll_env env_of(const struct recovery *recovery, const struct ware
         .warehouse = warehouse,
         .installation_id = recovery->service->installation_id,
         .holder = recovery->service->installation_id, /* as the roller's */
+        .early = recovery->service->early,
     };
 }
 
@@ -92,6 +94,7 @@ err recovery_run(struct recovery *recovery, const struct service *service, struc
                   LOG_S("reason", *out_copy ? STR("the ledger is an older copy")
                                             : STR("asked for by command")));
         /* The flags come first: whatever happens now, no sink is served that was not recovered. */
+        intake_early_close_all(service->early);
         TRY(ledger_begin_recover(&service->db, STR(""), error));
     }
     TRY(replay_log(service, error));
@@ -119,6 +122,7 @@ void recovery_watch(struct recovery *recovery)
         log_event(LOG_ERROR, "ledger_put_back_while_serving",
                   LOG_S("data", recovery->service->data_directory));
         bool moved = false;
+        intake_early_close_all(recovery->service->early);
         watched = restore_pointers(recovery, &moved, &error);
         watched = watched == OK ? ledger_begin_recover(&recovery->service->db, STR(""), &error)
                                 : watched;

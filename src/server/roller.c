@@ -65,6 +65,7 @@ struct roll_env roller_env(struct roller *roller, const struct warehouse *wareho
          * ours: no wait for its end after a crash. The entries keep the workers apart. */
         .holder = roller->options.installation_id,
         .crew = roller->crew,
+        .early = roller->options.early,
         .stopping = is_stopping,
         .stopping_context = roller,
     };

@@ -20,6 +20,7 @@ struct roller_options {
     const struct warehouses *warehouses;
     str installation_id;
     str node_id;
+    struct intake_early *early; /* sink/intake_early.h; NULL: none */
     struct policy_limits limits;
     i32 workers; /* 0: ROLLER_WORKERS */
     i32 threads; /* that encode one roll, its own included; 0: its own alone */

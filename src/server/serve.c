@@ -128,6 +128,7 @@ MUST_USE static err start_intake(struct server *server, struct error *error)
     options.lease_lost_context = server;
     bool logs = config_number(config, CONFIG_INTAKE_LOG_BYTES) > 0;
     options.log = logs ? server->service.log : NULL;
+    options.early = server->service.early;
     if (options.log != NULL) {
         intake_log_start(options.log);
     }
@@ -144,6 +145,7 @@ MUST_USE static err start_roller(struct server *server, struct error *error)
         .warehouses = server->service.warehouses,
         .installation_id = server->service.installation_id,
         .node_id = server->service.node_id,
+        .early = server->service.early,
         .limits = server->mode == MODE_DEV ? policy_limits_dev() : policy_limits_default(),
         .workers = (i32)config_number(server->config, CONFIG_ROLL_WORKERS),
         .threads = (i32)config_number(server->config, CONFIG_ROLL_THREADS),

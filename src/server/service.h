@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 struct intake;
+struct intake_early;
 struct intake_log;
 struct roller;
 struct config;
@@ -25,8 +26,9 @@ struct service {
     struct warehouses *warehouses;
     struct intake *intake; /* sink/intake.h */
     struct journal journal;
-    struct intake_log *log; /* over the journal; NULL: none, and nothing of an earlier one */
-    struct roller *roller;  /* server/roller.h */
+    struct intake_log *log;     /* over the journal; NULL: none, and nothing of an earlier one */
+    struct intake_early *early; /* sink/intake_early.h */
+    struct roller *roller;      /* server/roller.h */
     const struct config *config;
     str installation_id;
     str node_id;

@@ -261,6 +261,8 @@ err intake_open(struct arena *arena, const struct intake_options *options,
         .quota = intake->quota,
         .lease = intake->lease,
         .log = options->log,
+        .early = options->log != NULL ? options->early : NULL,
+        .closing = &intake->closing,
         .index = intake->index,
         .queue = queue_create((size_t)options->queue_max),
     };

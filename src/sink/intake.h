@@ -21,6 +21,7 @@
 #include "sink/warehouse.h"
 
 struct intake;
+struct intake_early;
 struct intake_log;
 struct intake_sink;
 struct intake_send;
@@ -37,6 +38,7 @@ struct intake_options {
     i64 dry_run_rows_max; /* 1,000 */
     struct ledger_backlog backlog;
     struct intake_log *log;      /* sink/intake_log.h; NULL: none */
+    struct intake_early *early;  /* sink/intake_early.h; with a log only; NULL: none */
     i64 bucket_bytes_max;        /* quota of each file bucket; 0: none */
     i32 failures_per_minute_max; /* refused keys of one address; 60 */
     /* Called after batches of a sink were accepted; may be NULL. Must not block. */

@@ -140,7 +140,7 @@ static enum store_durability group_durability(const struct intake_group *group)
 MUST_USE static err put_rejects(struct intake_group *group, size_t index, struct error *error)
 {
     struct store_meta meta = {0};
-    str key = batch_intake_rejects_key(group->arena, group->sink->id, group->sends[index]->batch_id,
+    str key = batch_intake_rejects_key(group->arena, group->sink->id, group->items[index].batch_id,
                                        &group->uid);
     TRY(intake_rejects_meta(group->arena, group->rejects[index], &meta, error));
     if (key.data == NULL) {
@@ -231,7 +231,7 @@ MUST_USE static err put_object(struct intake_group *group, struct error *error)
     return OK;
 }
 
-MUST_USE static err group_put(struct intake_group *group, struct error *error)
+err intake_group_put(struct intake_group *group, struct error *error)
 {
     for (size_t i = 0; i < group->count; i++) {
         if (group->rejects[i].size > 0) {
@@ -306,6 +306,10 @@ void intake_group_settle(struct intake_group *group, bool recorded)
     if (!group->logged.open) {
         return;
     }
+    if (group->told && !recorded && !PLANTED(35)) {
+        intake_log_keep(group->groups->log, &group->logged);
+        return;
+    }
     struct error error = {0};
     err settled = group->unsure ? UNKNOWN : log_void(group, recorded, &error);
     if (settled != OK) {
@@ -350,7 +354,12 @@ MUST_USE static err group_items(struct intake_group *group, struct error *error)
         TRY(print_rejects(group, i, error));
     }
     object_pieces(group);
-    return name_object(group, error);
+    TRY(name_object(group, error));
+    for (size_t i = 0; i < group->count; i++) {
+        group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
+                                                                           : STR("");
+    }
+    return OK;
 }
 
 /* The transaction's answer was lost: the row tells (A4). What it may still do for others is not
@@ -384,10 +393,6 @@ err intake_group_record(struct intake_group *group, struct error *error)
     const struct intake_options *options = group->groups->options;
     bool logged = group->logged.open;
     err result = UNKNOWN;
-    for (size_t i = 0; i < group->count; i++) {
-        group->items[i].object_key = intake_send_has_rows(group->sends[i]) ? group->object_key
-                                                                           : STR("");
-    }
     for (i32 i = 0; result == UNKNOWN && i < (logged ? LOGGED_TRIES_MAX : 1); i++) {
         error_clear(error);
         result = ledger_accept(options->db, group->arena,
@@ -423,7 +428,7 @@ err intake_group_store(struct intake_group *group, struct error *error)
         TRY(intake_log_wait(group->groups->log, &group->logged, error));
         CRASH_POINT(intake_after_log);
     }
-    return group_put(group, error);
+    return OK;
 }
 
 /* ---- after it ---- */
@@ -455,7 +460,7 @@ void intake_group_clean(struct intake_group *group)
     }
 }
 
-static void count_accepted(const struct intake_send *send)
+void intake_group_count(const struct intake_send *send)
 {
     metric_add(METRIC_INTAKE_BATCHES, 1);
     metric_add(METRIC_INTAKE_ROWS, send->body.accepted);
@@ -467,7 +472,7 @@ static void item_answer(const struct intake_group *group, struct intake_send *se
 {
     switch (item->outcome) {
     case ACCEPT_NEW:
-        count_accepted(send);
+        intake_group_count(send);
         if (send->wait_us > 0) {
             intake_wait_add(group->groups->waits, send);
         } else {
@@ -495,14 +500,15 @@ void intake_group_answer(struct intake_group *group)
     const struct intake_options *options = group->groups->options;
     bool any = false;
     for (size_t i = 0; i < group->count; i++) {
-        any = any ||
-              (group->items[i].outcome == ACCEPT_NEW && intake_send_has_rows(group->sends[i]));
+        any = any || (group->items[i].outcome == ACCEPT_NEW && group->items[i].rows > 0);
     }
     if (any && options->accepted != NULL) {
         options->accepted(options->accepted_context, group->sink->id);
     }
     for (size_t i = 0; i < group->count; i++) {
-        item_answer(group, group->sends[i], &group->items[i]);
+        if (group->sends[i] != NULL) {
+            item_answer(group, group->sends[i], &group->items[i]);
+        }
     }
 }
 
@@ -514,6 +520,8 @@ void intake_group_refuse(struct intake_group *group, err result, const struct er
         code = ERROR_UNAVAILABLE;
     }
     for (size_t i = 0; i < group->count; i++) {
-        intake_send_refuse_code(group->sends[i], code);
+        if (group->sends[i] != NULL) {
+            intake_send_refuse_code(group->sends[i], code);
+        }
     }
 }

@@ -7,6 +7,7 @@
 #ifndef LHBOX_SINK_INTAKE_GROUP_H
 #define LHBOX_SINK_INTAKE_GROUP_H
 
+#include "sink/intake_early.h"
 #include "sink/intake_log.h"
 #include "sink/intake_send.h"
 #include "sink/intake_wait.h"
@@ -32,6 +33,8 @@ struct intake_groups {
     struct intake_quota *quota; /* NULL: none */
     struct intake_lease *lease; /* looked at when a batch is refused for now; NULL: none */
     struct intake_log *log;     /* NULL: each group is durable by itself */
+    struct intake_early *early; /* NULL: the ledger judges each group before it is answered */
+    const atomic_bool *closing; /* what fails now is left to the next start */
 };
 struct intake_group; /* sink/intake_line.h */
 
@@ -40,8 +43,10 @@ bool intake_group_known(const struct intake_groups *groups, struct intake_send *
 /* Sends that waited for another one of their id are answered if the ledger knows it by now; else
  * they wait for the next group. */
 void intake_group_look_again(struct intake_group *group);
-/* The rejects files, then the object, under a fresh uid: durable each by itself, or in the log. */
+/* What is to be stored, under a fresh uid; with a log it is durable in it. */
 MUST_USE err intake_group_store(struct intake_group *group, struct error *error);
+/* The rejects files, then the object: durable each by itself, if the log does not have them. */
+MUST_USE err intake_group_put(struct intake_group *group, struct error *error);
 /* The ledger's transaction: OK when each send has its outcome. An answer that was lost is looked up
  * (`unsure`). */
 MUST_USE err intake_group_record(struct intake_group *group, struct error *error);
@@ -52,10 +57,27 @@ void intake_group_settle(struct intake_group *group, bool recorded);
  * object was accepted: the transaction has ended, and nobody else could insert this uid (step 1.7);
  * of what was refused it is void. */
 void intake_group_clean(struct intake_group *group);
-/* Each send by its outcome. */
+/* Each send by its outcome, but those that were answered early. */
 void intake_group_answer(struct intake_group *group);
 /* Failed or unknown: nothing is deleted, what was stored is an orphan that the collector knows. */
 void intake_group_refuse(struct intake_group *group, err result, const struct error *error);
+
+/* ---- early answers (sink/intake_early.h), sink/intake_told.c ---- */
+
+/* A group that is durable in the log: true when it may be answered now. It has bytes of its own
+ * then, for a send goes with its answer; and nothing is refused any more. */
+bool intake_told_begin(struct intake_group *group);
+/* All but those that wait for their commit. */
+void intake_told_answer(struct intake_group *group);
+/* The ledger's transaction, which judges no more. */
+MUST_USE err intake_told_record(struct intake_group *group, struct error *error);
+/* It has its rows, or the process ends before it could get them. */
+void intake_told_end(struct intake_group *group);
+/* After a group that the ledger has judged: whether the next ones can do without. */
+void intake_told_learn(struct intake_group *group);
+
+/* A send of the group was accepted. */
+void intake_group_count(const struct intake_send *send);
 
 /* What stands beside a group's object and beside a rejects file. */
 MUST_USE err intake_object_meta(struct arena *arena, str sink_id, const struct ledger_accept *items,

@@ -83,10 +83,14 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
 {
     if (id_in_group(group, send) || id_in_flight(group->sink, send)) {
         send->look_again = true;
+        send->is_new = false;
         return FIT_LATER;
     }
     if (send->look_again) {
         return FIT_LOOK_AGAIN;
+    }
+    if (group->count > 0 && send->is_new != group->sends[0]->is_new) {
+        return FIT_LATER; /* those that are surely new can be answered earlier */
     }
     size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
     size_t bytes = room->bytes + intake_body_stored(&send->body).size + LOGGED_BESIDE;

@@ -29,7 +29,9 @@ struct intake_group {
     size_t piece_count;
     size_t body_size;
     struct intake_logged logged;
-    bool unsure;               /* a transaction's answer was lost: it may still commit */
+    struct intake_early_group early;
+    bool told;   /* those of its sends that do not wait have their answer, and are gone: NULL */
+    bool unsure; /* a transaction's answer was lost: it may still commit */
     struct intake_group *next; /* in flight beside it */
 };
 

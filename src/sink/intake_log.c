@@ -57,6 +57,7 @@ struct intake_log {
     const struct warehouse *unsynced[WAREHOUSES_MAX];
     size_t unsynced_count;
     u64 doubt;    /* nothing is taken until the log is released up to it; 0: none */
+    u64 kept;     /* the log is not released from here on; UINT64_MAX: none of it is kept */
     i64 ended_us; /* when the last group was through */
     pthread_mutex_t checkpoint_lock; /* one at a time */
     struct checkpoint checkpoint;
@@ -215,6 +216,14 @@ void intake_log_doubt(struct intake_log *log, const struct intake_logged *logged
     log_event(LOG_WARN, "intake_log_in_doubt", LOG_N("position", (i64)logged->position));
 }
 
+void intake_log_keep(struct intake_log *log, struct intake_logged *logged)
+{
+    (void)pthread_mutex_lock(&log->lock);
+    unlink_logged(log, logged);
+    log->kept = logged->floor < log->kept ? logged->floor : log->kept;
+    (void)pthread_mutex_unlock(&log->lock);
+}
+
 void intake_log_end(struct intake_log *log, struct intake_logged *logged)
 {
     (void)pthread_mutex_lock(&log->lock);
@@ -234,6 +243,7 @@ static void checkpoint_begin(struct intake_log *log, struct checkpoint *checkpoi
 {
     (void)pthread_mutex_lock(&log->lock);
     checkpoint->end = journal_end(log->options.journal);
+    checkpoint->end = log->kept < checkpoint->end ? log->kept : checkpoint->end;
     for (const struct intake_logged *logged = log->under_way; logged != NULL;
          logged = logged->next) {
         checkpoint->end = logged->floor < checkpoint->end ? logged->floor : checkpoint->end;
@@ -349,6 +359,7 @@ err intake_log_open(struct arena *arena, const struct intake_log_options *option
         return error_memory(error);
     }
     log->options = *options;
+    log->kept = UINT64_MAX;
     int made = pthread_mutex_init(&log->lock, NULL);
     assert(made == 0);
     made = pthread_mutex_init(&log->checkpoint_lock, NULL);

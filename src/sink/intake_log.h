@@ -75,6 +75,8 @@ MUST_USE err intake_log_void(struct intake_log *log, struct arena *arena,
                              const struct intake_log_record *record, struct error *error);
 /* Nobody can tell what became of it: the log takes nothing more until it is released. */
 void intake_log_doubt(struct intake_log *log, const struct intake_logged *logged);
+/* The process ends before it is through: the log keeps it for the next start. */
+void intake_log_keep(struct intake_log *log, struct intake_logged *logged);
 /* It is through: each batch has its row, or will never have one. */
 void intake_log_end(struct intake_log *log, struct intake_logged *logged);
 

@@ -1,6 +1,7 @@
 #include "sink/intake_request.h"
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/planted.h"
 #include "base/queue.h"
@@ -14,15 +15,15 @@
  * and from there the line where nothing can block it. A worker goes on with what is to be looked
  * up, and with a line that nobody drives.
  *
- *    glance ───────────────┐
- *      │  maybe known      │ surely new
- *      ▼                   ▼
- *     look ──► quota ──► line ──► take ──────────────────────► store ──► record
- *      │  │      │        │        │ ▲ │                        ▲ │        │
- *      │  │      │        │        │ │ └─ some waited for ──► again        │
- *      │  │      │        │        │ │    an id in flight       │ │        │
- *      ▼  │      ▼        ▼        ▼ │                          ▼ ▼        ▼
- *     done│     done     done    done└───────────────────────── leave ◄────┘
+ *    glance ───────────────┐                                         ┌─► tell ─┐
+ *      │  maybe known      │ surely new                              │         ▼
+ *      ▼                   ▼                                         │   ┌──► put ──► record
+ *     look ──► quota ──► line ──► take ──────────────────────► store ┴───┘     │        │
+ *      │  │      │        │        │ ▲ │                        ▲ │            │        │
+ *      │  │      │        │        │ │ └─ some waited for ──► again            │        │
+ *      │  │      │        │        │ │    an id in flight       │ │            │        │
+ *      ▼  │      ▼        ▼        ▼ │                          ▼ ▼            ▼        ▼
+ *     done│     done     done    done└───────────────────────── leave ◄────────┴────────┘
  *     known,    no room  another nothing                        │ │ │
  *     answered           drives  waits      ▲                   │ │ └──► refuse ──► take
  *         ▼                                 │                   │ └────► clean ─┐
@@ -41,10 +42,14 @@
  *          becomes a group                      own is in flight: each one it took is answered
  * again    intake_group_look_again: another     a group in flight, perhaps empty, and sends whose
  *          read of the ledger                   id was in flight before
- * store    intake_group_store: rejects files,   no two of the group have one id, and none has the
- *          then the object                      id of another group in flight
- * record   intake_group_record: one             all files of the group are durable (I1)
- *          transaction
+ * store    intake_group_store: the record in    no two of the group have one id, and none has the
+ *          the log, where there is a log        id of another group in flight
+ * tell     intake_told_answer: an early answer  the group is durable in the log, and nothing can
+ *                                               be said against it any more (intake_early.h)
+ * put      intake_group_put: rejects files,     the group is durable in the log, or there is none
+ *          then the object
+ * record   intake_group_record, or              all files of the group are durable (I1)
+ *          intake_told_record: one transaction
  * leave    intake_line_leave                    the group's transaction is over, or there was none
  * clean    intake_group_clean: losers' files    each send of the group has its outcome, surely
  * answer   intake_group_answer                  the same, and what nobody refers to is gone; or an
@@ -54,8 +59,10 @@
  * done     the thread's turn is over            the send was answered, waits for its commit
  *                                               (intake_wait), or is in the line of a driven sink
  *
- * Object first, row second, answer third: no edge leads around store or record to a 2xx but the
- * ledger's word that the id is known. */
+ * Object first, row second, answer third: no edge leads around put or record to a 2xx but the
+ * ledger's word that the id is known, and tell, where the log has both. What was told does not fail
+ * any more: put and record are done again until they succeed, or the process ends and the next one
+ * replays the log. */
 
 enum state {
     AT_GLANCE,
@@ -66,6 +73,8 @@ enum state {
     AT_TAKE,
     AT_AGAIN,
     AT_STORE,
+    AT_TELL,
+    AT_PUT,
     AT_RECORD,
     AT_LEAVE,
     AT_CLEAN,
@@ -75,8 +84,8 @@ enum state {
     AT_DONE,
 };
 
-static const char *const STATES[] = {"glance", "look",   "try",    "quota",  "line",
-                                     "take",   "again",  "store",  "record", "leave",
+static const char *const STATES[] = {"glance", "look",   "try",    "quota", "line",   "take",
+                                     "again",  "store",  "tell",   "put",   "record", "leave",
                                      "clean",  "answer", "refuse", "done"};
 
 #define TO(name) MACHINE_TO(AT_##name)
@@ -88,7 +97,9 @@ static const u32 EDGES[] = {
     [AT_LINE] = TO(TAKE) | TO(DONE),
     [AT_TAKE] = TO(AGAIN) | TO(STORE) | TO(DONE),
     [AT_AGAIN] = TO(STORE) | TO(LEAVE),
-    [AT_STORE] = TO(RECORD) | TO(LEAVE),
+    [AT_STORE] = TO(TELL) | TO(PUT) | TO(LEAVE),
+    [AT_TELL] = TO(PUT),
+    [AT_PUT] = TO(RECORD) | TO(LEAVE),
     [AT_RECORD] = TO(LEAVE),
     [AT_LEAVE] = TO(TAKE) | TO(CLEAN) | TO(ANSWER) | TO(REFUSE),
     [AT_CLEAN] = TO(ANSWER),
@@ -99,6 +110,8 @@ static const u32 EDGES[] = {
 #undef TO
 static const struct machine MACHINE = {"intake", STATES, EDGES, ARRAY_COUNT(EDGES)};
 _Static_assert(ARRAY_COUNT(STATES) == ARRAY_COUNT(EDGES), "each state has a name");
+
+#define TOLD_AGAIN_US ((i64)100000)
 
 /* One worker's turn. The send is somebody else's once it is in the line. */
 struct turn {
@@ -179,9 +192,71 @@ static enum state look_again(struct turn *turn)
     return turn->group.count > 0 ? AT_STORE : AT_LEAVE;
 }
 
+static enum state store(struct turn *turn)
+{
+    turn->result = intake_group_store(&turn->group, &turn->error);
+    if (turn->result != OK) {
+        return AT_LEAVE;
+    }
+    return intake_told_begin(&turn->group) ? AT_TELL : AT_PUT;
+}
+
+static void hold_answers(const struct turn *turn)
+{
+    if (turn->groups->options->answers_begin != NULL) {
+        turn->groups->options->answers_begin();
+    }
+}
+
+static void release_answers(const struct turn *turn)
+{
+    if (turn->groups->options->answers_end != NULL) {
+        turn->groups->options->answers_end();
+    }
+}
+
+static enum state tell(struct turn *turn)
+{
+    hold_answers(turn);
+    intake_told_answer(&turn->group);
+    release_answers(turn);
+    CRASH_POINT(intake_told);
+    return AT_PUT;
+}
+
+/* Once, or for a group that was told until it succeeds: what is full or down is so for a while. */
+static void do_through(struct turn *turn, err (*work)(struct intake_group *, struct error *))
+{
+    struct intake_group *group = &turn->group;
+    turn->result = work(group, &turn->error);
+    while (turn->result != OK && group->told && !atomic_load(turn->groups->closing) &&
+           !PLANTED(35)) {
+        log_error("accepted_group_waits", turn->result, &turn->error, group->sink->id);
+        seam_wait_us(turn->groups->options->seam, TOLD_AGAIN_US);
+        error_clear(&turn->error);
+        turn->result = work(group, &turn->error);
+    }
+}
+
+static enum state put(struct turn *turn)
+{
+    do_through(turn, intake_group_put);
+    return turn->result == OK ? AT_RECORD : AT_LEAVE;
+}
+
+static enum state record(struct turn *turn)
+{
+    do_through(turn, turn->group.told ? intake_told_record : intake_group_record);
+    if (turn->result == OK) {
+        intake_told_learn(&turn->group);
+    }
+    return AT_LEAVE;
+}
+
 static enum state leave(struct turn *turn)
 {
     intake_group_settle(&turn->group, turn->result == OK);
+    intake_told_end(&turn->group);
     intake_line_leave(&turn->group);
     if (turn->group.count == 0) {
         return AT_TAKE;
@@ -189,23 +264,18 @@ static enum state leave(struct turn *turn)
     if (turn->result != OK) {
         return AT_REFUSE;
     }
-    return turn->group.unsure && !PLANTED(29) ? AT_ANSWER : AT_CLEAN;
+    return turn->group.told || (turn->group.unsure && !PLANTED(29)) ? AT_ANSWER : AT_CLEAN;
 }
 
 static enum state answer_all(struct turn *turn, enum state state)
 {
-    const struct intake_options *options = turn->groups->options;
-    if (options->answers_begin != NULL) {
-        options->answers_begin();
-    }
+    hold_answers(turn);
     if (state == AT_ANSWER) {
         intake_group_answer(&turn->group);
     } else {
         intake_group_refuse(&turn->group, turn->result, &turn->error);
     }
-    if (options->answers_end != NULL) {
-        options->answers_end();
-    }
+    release_answers(turn);
     return AT_TAKE;
 }
 
@@ -230,11 +300,13 @@ static enum state step(struct turn *turn, enum state state)
     case AT_AGAIN:
         return look_again(turn);
     case AT_STORE:
-        turn->result = intake_group_store(group, &turn->error);
-        return turn->result == OK ? AT_RECORD : AT_LEAVE;
+        return store(turn);
+    case AT_TELL:
+        return tell(turn);
+    case AT_PUT:
+        return put(turn);
     case AT_RECORD:
-        turn->result = intake_group_record(group, &turn->error);
-        return AT_LEAVE;
+        return record(turn);
     case AT_LEAVE:
         return leave(turn);
     case AT_CLEAN:
@@ -254,7 +326,7 @@ void intake_request_run(const struct intake_groups *groups, struct intake_send *
 {
     struct turn turn = {
         .groups = groups, .send = send, .sink = send->sink, .warehouse = send->warehouse};
-    enum state state = send->entry == INTAKE_ENTRY_DRIVE ? AT_LINE : AT_LOOK;
+    enum state state = send->entry == INTAKE_ENTRY_LOOK ? AT_LOOK : AT_LINE;
     while (state != AT_DONE) {
         state = machine_take(&MACHINE, state, step(&turn, state));
     }
@@ -262,22 +334,22 @@ void intake_request_run(const struct intake_groups *groups, struct intake_send *
 
 /* ---- on the http thread ---- */
 
-static enum state glance(const struct intake_groups *groups, struct intake_send *send)
+/* With the sink's lock, and until it has joined the line: of two who claim an id one is first. */
+static bool is_new(const struct intake_groups *groups, const struct intake_send *send)
 {
-    if (send->mode == INTAKE_DRY_RUN) {
-        return AT_LOOK;
-    }
-    bool is_new = send->id_made || intake_index_claim(groups->index, send->id_hash);
     i64 bytes = (i64)intake_body_stored(&send->body).size;
-    return is_new && intake_quota_try(groups->quota, send->warehouse, bytes) ? AT_LINE : AT_LOOK;
+    bool claimed = send->mode != INTAKE_DRY_RUN &&
+                   (send->id_made || intake_index_claim(groups->index, send->id_hash));
+    return claimed && intake_quota_try(groups->quota, send->warehouse, bytes);
 }
 
-/* The worker that is to drive is called under the lock: whoever joins after it relies on that. */
+/* With the sink's lock, under which the worker that is to drive is called: whoever joins after it
+ * relies on that. */
 static bool join_from_outside(const struct intake_groups *groups, struct intake_send *send)
 {
     struct intake_sink *sink = send->sink;
     bool taken = true;
-    (void)pthread_mutex_lock(&sink->lock);
+    send->is_new = groups->early != NULL;
     bool drive = wants_driver(groups, sink, send->warehouse);
     if (drive) {
         send->entry = INTAKE_ENTRY_DRIVE;
@@ -286,7 +358,6 @@ static bool join_from_outside(const struct intake_groups *groups, struct intake_
     } else {
         intake_line_append(sink, send);
     }
-    (void)pthread_mutex_unlock(&sink->lock);
     if (!drive || !taken) {
         (void)machine_take(&MACHINE, AT_LINE, AT_DONE);
     }
@@ -295,6 +366,13 @@ static bool join_from_outside(const struct intake_groups *groups, struct intake_
 
 bool intake_request_meet(const struct intake_groups *groups, struct intake_send *send)
 {
-    enum state state = machine_take(&MACHINE, AT_GLANCE, glance(groups, send));
-    return state == AT_LINE ? join_from_outside(groups, send) : queue_push(groups->queue, send);
+    struct intake_sink *sink = send->sink;
+    bool taken = false;
+    (void)pthread_mutex_lock(&sink->lock);
+    enum state state = machine_take(&MACHINE, AT_GLANCE, is_new(groups, send) ? AT_LINE : AT_LOOK);
+    if (state == AT_LINE) {
+        taken = join_from_outside(groups, send);
+    }
+    (void)pthread_mutex_unlock(&sink->lock);
+    return state == AT_LINE ? taken : queue_push(groups->queue, send);
 }

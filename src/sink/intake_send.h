@@ -30,6 +30,7 @@ struct intake_sink {
 /* Where a worker takes a send up. */
 enum intake_entry {
     INTAKE_ENTRY_LOOK,  /* its id may be known */
+    INTAKE_ENTRY_LINE,  /* it joins the line, as surely new */
     INTAKE_ENTRY_DRIVE, /* it joins the line, whose driver this worker is from here on */
 };
 
@@ -52,6 +53,7 @@ struct intake_send {
     instant began_at;     /* ledger time before the head was read (I4) */
     i64 began_running_us; /* the running time then */
     instant received_at;  /* when the body was complete */
+    bool is_new;          /* surely, since it joined the line; else the ledger tells */
     bool look_again;      /* its id was in flight: the ledger may know it by now */
     str answer;           /* the first answer */
     i64 deadline_us;      /* of its wait, monotonic */

@@ -50,7 +50,18 @@ struct ledger_backlog {
     i64 batches_max;
     i64 bytes_max;
 };
-#define LEDGER_BACKLOG_DEFAULT ((struct ledger_backlog){100000, (i64)4 * 1024 * MIB})
+/* From before the head of a request was read to its row (I4), by the ledger's clock. */
+#define LEDGER_ACCEPT_DEADLINE_US ((i64)30 * 60 * TIME_SECOND_US)
+#define LEDGER_BACKLOG_DEFAULT    ((struct ledger_backlog){100000, (i64)4 * 1024 * MIB})
+
+/* Of a sink that accepts whatever is new and young: neither deleting, deleted nor recovering, and
+ * nothing of it is in quarantine. Else nothing is free. */
+struct ledger_room {
+    i64 batches; /* that its backlog still takes */
+    i64 bytes;
+};
+MUST_USE err ledger_find_room(const struct db *db, str sink_id, struct ledger_backlog backlog,
+                              struct ledger_room *out_room, struct error *error);
 
 struct ledger_accept {
     /* in */

@@ -5,7 +5,6 @@
 
 /* The inserting transaction of step 1.6. Everything that decides is read inside it. */
 
-enum { ACCEPT_DEADLINE_SECONDS = 30 * 60 };
 /* Less than the 7 days after which a row is forgotten. */
 #define LOGGED_YOUNG_US (6 * TIME_DAY_US)
 
@@ -112,7 +111,7 @@ static err check_item(struct db_tx *tx, const struct acceptance *acceptance,
     if (item->refusal != ERROR_NONE) {
         return OK;
     }
-    if (sink->now - item->began_at > ACCEPT_DEADLINE_SECONDS * TIME_SECOND_US && !PLANTED(12)) {
+    if (sink->now - item->began_at > LEDGER_ACCEPT_DEADLINE_US && !PLANTED(12)) {
         item->refusal = ERROR_UNAVAILABLE;
         return OK;
     }
@@ -352,6 +351,42 @@ err ledger_accept(const struct db *db, struct arena *arena, str node_id, str sin
     assert(count > 0);
     return durability == LEDGER_LATER ? db_transact_later(db, accept_body, &acceptance, error)
                                       : db_transact(db, accept_body, &acceptance, error);
+}
+
+/* ---- what would be accepted ---- */
+
+struct room_query {
+    str sink_id;
+    struct ledger_backlog backlog;
+    struct ledger_room room;
+};
+
+static err find_room_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct room_query *query = context;
+    struct arena *arena AUTO_ARENA = arena_create((size_t)64 * KIB);
+    struct db_rows rows = {0};
+    query->room = (struct ledger_room){0};
+    TRY(sql_select(tx, arena, &rows, error,
+                   "SELECT waiting_batches, waiting_bytes FROM sink WHERE id = ?1 AND state <= 1 "
+                   "AND recovering = 0 AND NOT EXISTS (SELECT 1 FROM quarantine WHERE sink = ?1)",
+                   DB_T(query->sink_id)));
+    if (rows.row_count == 1) {
+        query->room = (struct ledger_room){
+            .batches = num_max_i64(0, query->backlog.batches_max - db_number(&rows, 0, 0)),
+            .bytes = num_max_i64(0, query->backlog.bytes_max - db_number(&rows, 0, 1)),
+        };
+    }
+    return OK;
+}
+
+err ledger_find_room(const struct db *db, str sink_id, struct ledger_backlog backlog,
+                     struct ledger_room *out_room, struct error *error)
+{
+    struct room_query query = {.sink_id = sink_id, .backlog = backlog};
+    TRY(db_transact_later(db, find_room_body, &query, error));
+    *out_room = query.room;
+    return OK;
 }
 
 /* ---- what the log says was accepted ---- */

@@ -351,6 +351,7 @@ err orphan_resolve(const struct roll_env *env, struct arena *arena, str sink_id,
 {
     struct ledger_batch row = {0};
     struct error told = {0};
+    TRY(roll_close_sink(env, sink_id, error));
     err found = ledger_find_batch(env->db, arena, sink_id, batch_id, &row, &told);
     if (found != OK && found != NOT_FOUND) {
         return error_set(error, found, told.code, "%s", told.message);

@@ -187,6 +187,7 @@ static err judge_object(struct pass *pass, str key, bool *out_unchecked, struct 
     if (there != OK) {
         return error_set(error, there, told.code, "%s", told.message);
     }
+    TRY(roll_close_sink(env, sink_id, error));
     TRY(ledger_judge_orphan(env->db, arena, sink_id, key, &verdict, error));
     CRASH_POINT(orphan_judged);
     *out_unchecked = verdict.unchecked;

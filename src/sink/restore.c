@@ -203,6 +203,7 @@ err restore_flagged(const struct roll_env *env, struct arena *arena, str sink_id
                     struct restore_sink *out_sink, struct error *error)
 {
     struct restore_sink report = {.sink_id = sink_id, .end = RESTORE_LATER};
+    TRY(roll_close_sink(env, sink_id, error)); /* begun by an earlier process, perhaps */
     TRY(recover_flagged(env, arena, sink_id, &report, error));
     *out_sink = report;
     return OK;
@@ -227,6 +228,7 @@ err restore_sink(const struct roll_env *env, struct arena *arena, str sink_id,
                                                                             : RESTORE_DELETING};
         return OK;
     }
+    TRY(roll_close_sink(env, sink.id, error));
     TRY(ledger_begin_recover(env->db, sink.id, error));
     CRASH_POINT(recover_flagged);
     TRY(ledger_take_lease(env->db, sink.id, env->holder, error));
@@ -245,6 +247,7 @@ err restore_note_ahead(const struct roll_env *env, const struct ledger_sink *sin
         !str_equal(read.installation, env->installation_id) || !str_equal(read.sink_id, sink->id)) {
         return OK;
     }
+    TRY(roll_close_sink(env, sink->id, error));
     return ledger_note_ahead(env->db, sink->id, read.n, read.id, out_behind, error);
 }
 
@@ -330,6 +333,7 @@ err restore_reclaim(const struct roll_env *env, struct arena *arena, str sink_id
         return error_set(error, CONFLICT, ERROR_SINK_DISABLED,
                          "only a sink that ledger_mismatch stopped can reclaim its table");
     }
+    TRY(roll_close_sink(env, sink_id, error));
     TRY(ledger_begin_recover(env->db, sink_id, error));
     TRY(ledger_take_lease(env->db, sink_id, env->holder, error));
     err result = reclaim_flagged(&restore, error);

@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "base/planted.h"
 #include "sink/batch.h"
+#include "sink/intake_early.h"
 #include "sink/restore.h"
 #include "sink/roll_steps.h"
 
@@ -397,6 +398,30 @@ static void release_lease(const struct roll_env *env, str sink_id)
     struct error ignored = {0};
     err released = ledger_release_lease(env->db, sink_id, env->holder, &ignored);
     (void)released;
+}
+
+#define CLOSE_LOOK_US      ((i64)200)
+#define CLOSE_LOOK_LAST_US ((i64)200000)
+#define CLOSE_WAIT_US      ((i64)10 * TIME_SECOND_US)
+
+err roll_close_sink(const struct roll_env *env, str sink_id, struct error *error)
+{
+    i64 left = CLOSE_WAIT_US;
+    i64 look = CLOSE_LOOK_US;
+    if (PLANTED(34)) {
+        return OK;
+    }
+    intake_early_close_sink(env->early, sink_id);
+    while (intake_early_count(env->early, sink_id) > 0) {
+        if (left <= 0 || (env->stopping != NULL && env->stopping(env->stopping_context))) {
+            return error_set(error, BUSY, ERROR_UNAVAILABLE,
+                             "accepted batches of the sink are not in the ledger yet");
+        }
+        seam_wait_us(env->seam, look);
+        left -= look;
+        look = num_min_i64(2 * look, CLOSE_LOOK_LAST_US);
+    }
+    return OK;
 }
 
 err roll_sink(const struct roll_env *env, str sink_id, str trigger, enum roll_end *out_end,

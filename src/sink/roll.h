@@ -18,6 +18,7 @@
 enum { ROLL_TRIES = 5, ROLL_ARENA_MIB_MAX = 1536 };
 
 struct crew;
+struct intake_early;
 
 struct roll_env {
     const struct db *db;
@@ -26,10 +27,17 @@ struct roll_env {
     str installation_id;
     str holder;        /* of sink leases: one per roll worker */
     struct crew *crew; /* helps to read and to encode; NULL: nobody does */
+    struct intake_early
+        *early; /* closed before a sink is changed (sink/intake_early.h); NULL: there is none */
     /* Asked between steps: true ends the tick before the next try. NULL: never. */
     bool (*stopping)(void *context);
     void *stopping_context;
 };
+
+/* Before a sink is changed by anybody but the intake, or gets rows from elsewhere: nobody is
+ * answered any more before the ledger has judged, and whoever was has his rows. BUSY: that takes
+ * long, or the process stops. */
+MUST_USE err roll_close_sink(const struct roll_env *env, str sink_id, struct error *error);
 
 enum roll_end {
     ROLL_NOTHING,   /* nothing to settle and nothing to plan, or the sink may not roll */

@@ -182,6 +182,21 @@ static err compute_result(struct committing *committing, const struct table *tab
     return OK;
 }
 
+/* What waits in the roll's group is shown: not by a roller that was away while others went on, for
+ * its rejects files may be those of another schema. */
+static err show_files(struct committing *committing, struct error *error)
+{
+    struct roll *roll = committing->roll;
+    const struct ledger_plan *plan = &committing->plan->row;
+    bool last = true;
+    TRY(roll_keep_lease(roll, error));
+    if (committing->result.counts.rows_rejected > 0) {
+        TRY(ledger_is_last_try(roll->env->db, plan->id, plan->tries, &last, error));
+    }
+    return last ? store_group_end(roll->group, error)
+                : error_set(error, BUSY, ERROR_UNAVAILABLE, "another roller has the plan");
+}
+
 /* Only an open plan can come to this: an attempted one had rows, and decodes to the same. */
 static err end_rejected(struct committing *committing, enum roll_step *out_step,
                         struct error *error)
@@ -190,7 +205,7 @@ static err end_rejected(struct committing *committing, enum roll_step *out_step,
     if (committing->plan->row.state != PLAN_OPEN) {
         return roll_void(roll, committing->plan, "all_rejected", NULL, 0, out_step, error);
     }
-    TRY(store_group_end(roll->group, error)); /* the plan object, which the verdict's stands by */
+    TRY(show_files(committing, error)); /* the plan object, too, which the verdict's stands by */
     TRY(roll_void_rejected(roll, committing->plan, &committing->result.counts, error));
     *out_step = STEP_ENDED;
     return OK;
@@ -270,10 +285,7 @@ static err send_try(struct committing *committing, enum roll_step *out_step, str
     struct catalog_staged staged = {0};
     struct error told = {0};
     roll_stage(roll, request, &staged);
-    err marked = roll_keep_lease(roll, &told); /* what waits is not shown by one who was away */
-    if (marked == OK) {
-        marked = store_group_end(roll->group, &told);
-    }
+    err marked = show_files(committing, &told);
     if (marked == OK) {
         CRASH_POINT(commit_files_durable);
         marked = mark_attempted(committing, &committing->table, &told);

@@ -169,6 +169,7 @@ err sink_delete_begin(const struct roll_env *env, str sink_id, struct error *err
                                 LEDGER_STOP_CLEAR_FLAG, error));
         sink.recovering = false;
     }
+    TRY(roll_close_sink(env, sink_id, error));
     bool begins = sink.state == SINK_ACTIVE || sink.state == SINK_DISABLED;
     if (begins && !sink.recovering) {
         TRY(write_state(env, sink.id, SETTINGS_DELETING, error));

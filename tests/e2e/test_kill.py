@@ -15,7 +15,7 @@ from server import LHBOX, Server
 
 KILLS = int(os.environ.get("LHBOX_KILLS", "50" if ALL else "8"))
 SENDERS = int(os.environ.get("LHBOX_SENDERS", "32" if ALL else "8"))
-ON_THE_WAY = ("intake_after_log", "intake_log_synced", "intake_after_put", "intake_after_ledger", "db_after_commit", "store_before_rename", "store_after_rename", "plan_made",
+ON_THE_WAY = ("intake_after_log", "intake_told", "intake_log_synced", "intake_after_put", "intake_after_ledger", "db_after_commit", "store_before_rename", "store_after_rename", "plan_made",
               "plan_object_written", "try_begun", "data_file_written", "commit_manifest_written", "commit_list_written",
               "commit_files_durable",
               "plan_attempted", "catalog_before_swap", "catalog_after_swap", "catalog_after_hint", "commit_sent", "commit_landed",

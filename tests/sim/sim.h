@@ -25,7 +25,8 @@
 
 enum {
     SIM_TABLES_MAX = 8,
-    SIM_PROCESSES_MAX = 512,
+    SIM_PROCESSES_MAX = 2048,
+    SIM_LIVES_MAX = 2048,
     SIM_SINKS_MAX = 16,
     SIM_BATCHES_MAX = 64,
     SIM_ROWS_MAX = 6,
@@ -293,8 +294,11 @@ struct sim_world {
     bool restoring; /* the ledger was put back, and nothing is served yet */
     /* One machine with an intake log: its processes die together, and often its power fails. */
     bool logged;
-    bool down;    /* it has died, and its log is not replayed yet */
-    bool watched; /* somebody sees to it that it starts again */
+    bool down;                  /* it has died, and its log is not replayed yet */
+    bool watched;               /* somebody sees to it that it starts again */
+    struct intake_early *early; /* of its present life; NULL: not logged */
+    struct intake_early *lives[SIM_LIVES_MAX];
+    size_t life_count;
     i64 starters;
     struct sim_journal *journal; /* as last opened */
     struct sim_unsynced {
@@ -406,6 +410,7 @@ size_t sim_rows_in(str bytes, u16 *out_rows, size_t max);
 
 void sim_process_start(enum sim_role role, i32 slot, i32 incarnation);
 void sim_node_open(struct sim_process *process);
+void sim_node_died(struct sim_process *process);
 bool sim_node_idle(const struct sim_process *process); /* no request is open */
 void sim_roller_open(struct sim_process *process);
 void sim_collector_open(struct sim_process *process);
@@ -414,6 +419,9 @@ void sim_recover(struct actor *actor);
 /* A start of the machine: the log is replayed; the actor of a process of its own. */
 void sim_start_up(struct actor *actor);
 err sim_replay(struct sim_process *process, struct arena *arena, struct error *error);
+/* The machine's next life begins: what was answered early is known by the log alone. */
+void sim_live(void);
+void sim_lives_free(void);
 bool sim_stopped(void); /* nothing is served at the moment */
 void sim_run_restorer(struct actor *actor);
 struct roll_env sim_roll_env(struct sim_process *process, const char *holder);

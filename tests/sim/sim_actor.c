@@ -337,6 +337,7 @@ void sim_kill(struct sim_process *process)
         return;
     }
     process->dead = true;
+    sim_node_died(process);
     process->frozen_until = 0;
     wake_all(process);
     if (!sim->stopping) {

@@ -257,7 +257,9 @@ void sim_check_remove(str key, i64 sent_at)
 {
     struct sim_batch *batch = batch_of_rejects(key);
     const u64 *put_at = map_get(sim->times, key);
-    bool old = put_at != NULL && SIM_EPOCH + sim->now - (instant)*put_at > 5 * TIME_DAY_US;
+    /* The store stamps by a clock of its own. */
+    i64 apart = num_max_i64(2 * TIME_DAY_US, sim->ledger_offset_max);
+    bool old = put_at != NULL && SIM_EPOCH + sim->now - (instant)*put_at > 7 * TIME_DAY_US - apart;
     if (batch != NULL && (!old || is_waiting(batch))) {
         memset(batch->rejects, 0, sizeof(batch->rejects));
     }

@@ -1,6 +1,8 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "base/map.h"
+#include "sink/intake_early.h"
 #include "sink/intake_index.h"
 #include "sink/intake_log.h"
 #include "sink/intake_request.h"
@@ -29,7 +31,9 @@ struct sim_node {
     bool renewing;
     struct journal journal;
     struct intake_log *log;
-    bool watching; /* the log is released some time */
+    bool watching;       /* the log is released some time */
+    atomic_bool closing; /* the process has died */
+    struct map *claimed; /* ids, as the index has them */
 };
 
 /* ---- the lease ---- */
@@ -154,6 +158,46 @@ static void log_watch(struct sim_node *node)
     }
 }
 
+/* ---- known ids ---- */
+
+/* In place of the index: those that the ledger has when the node is opened, and all that came
+ * since.
+ */
+static err claims_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct sim_node *node = context;
+    struct db_rows rows = {0};
+    bool is_new = false;
+    TRY(db_query(tx, sim->arena, "SELECT sink || '/' || batch_id FROM batch", NULL, 0, &rows,
+                 error));
+    for (size_t i = 0; i < rows.row_count; i++) {
+        u64 *place = map_put(node->claimed, db_text(&rows, i, 0), &is_new);
+        assert(place != NULL);
+    }
+    return OK;
+}
+
+static void claims_open(struct sim_node *node)
+{
+    if (sim->early == NULL) {
+        return;
+    }
+    node->claimed = map_create(sim->arena, 64);
+    assert(node->claimed != NULL);
+    err read = db_read(&sim->raw_db, claims_body, node, NULL);
+    assert(read == OK);
+}
+
+/* As the index, it takes some new ids for known. */
+static bool claim(struct sim_node *node, const struct intake_send *send)
+{
+    bool is_new = false;
+    str key = str_format(sim->arena, "%.*s/%.*s", STR_ARG(send->sink->id), STR_ARG(send->batch_id));
+    u64 *place = map_put(node->claimed, key, &is_new);
+    assert(place != NULL);
+    return is_new && sim_below(8) > 0;
+}
+
 /* ---- requests ---- */
 
 static enum sim_answer answer_of(const struct intake_answer *answer)
@@ -262,6 +306,8 @@ static void run_request(struct actor *actor)
     if (!lease_begin(node, send)) {
         intake_send_refuse_code(send, ERROR_UNAVAILABLE);
     } else if (read_body(node, send, request->body)) {
+        send->is_new = sim->early != NULL && claim(node, send);
+        send->entry = send->is_new ? INTAKE_ENTRY_LINE : INTAKE_ENTRY_LOOK;
         intake_request_run(&node->groups, send);
     }
     node->open--;
@@ -285,8 +331,19 @@ void sim_node_open(struct sim_process *process)
                                             .seam = &process->seam,
                                             .limits = intake_limits_default()};
     node->log = sim->logged ? log_open(process, &node->journal, sim->arena) : NULL;
-    node->groups = (struct intake_groups){.options = &node->options, .log = node->log};
+    node->groups = (struct intake_groups){.options = &node->options,
+                                          .log = node->log,
+                                          .early = sim->early,
+                                          .closing = &node->closing};
     process->node = node;
+    claims_open(node);
+}
+
+void sim_node_died(struct sim_process *process)
+{
+    if (process->node != NULL) {
+        atomic_store(&process->node->closing, true);
+    }
 }
 
 bool sim_node_idle(const struct sim_process *process)

@@ -242,6 +242,8 @@ static const struct {
     {31, "embedded restore without the pointer in the store"},
     {32, "claimed goes back to attempted"},
     {33, "late claim without an empty append"},
+    {34, "early answers of a sink that somebody else changes"},
+    {35, "an early answer whose rows cannot be made at once is forgotten"},
 };
 
 bool sim_planted_at(size_t index, i32 *out_number, const char **out_meaning)

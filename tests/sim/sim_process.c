@@ -1,6 +1,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "sink/intake_early.h"
 
 #include <stdio.h>
 
@@ -75,6 +76,20 @@ static void start_again(void *argument)
 
 /* ---- one machine ---- */
 
+void sim_live(void)
+{
+    assert(sim->life_count < SIM_LIVES_MAX);
+    sim->early = intake_early_create();
+    sim->lives[sim->life_count++] = sim->early;
+}
+
+void sim_lives_free(void)
+{
+    for (size_t i = 0; i < sim->life_count; i++) {
+        intake_early_destroy(sim->lives[i]);
+    }
+}
+
 bool sim_stopped(void)
 {
     return sim->restoring || sim->down;
@@ -140,6 +155,7 @@ static void machine_died(void)
     for (size_t i = 0; i < sim->process_count; i++) {
         sim_kill(sim->processes[i]);
     }
+    sim_live();
     power_may_fail();
     if (sim->process_count > SIM_PROCESSES_MAX / 2) {
         sim->p_die = 0;
@@ -176,5 +192,6 @@ struct roll_env sim_roll_env(struct sim_process *process, const char *holder)
                              .seam = &process->seam,
                              .warehouse = &process->warehouse,
                              .installation_id = sim->installation,
+                             .early = sim->early,
                              .holder = str_from(holder)};
 }

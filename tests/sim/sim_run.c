@@ -284,6 +284,9 @@ void sim_run(const struct sim_config *config, struct sim_result *result)
     assert(planted);
     draw_parameters();
     open_world();
+    if (sim->logged) {
+        sim_live();
+    }
     for (i32 i = 0; i < sim->intake_count; i++) {
         sim_process_start(SIM_INTAKE, i, 0);
     }
@@ -305,6 +308,7 @@ void sim_run(const struct sim_config *config, struct sim_result *result)
     }
     result->batches = sim->batch_count;
     sim_finish_actors();
+    sim_lives_free();
     sim_versions_close();
     sim_catalog_close();
     sim_db_close();

@@ -301,14 +301,14 @@ static err sim_head(void *self, struct arena *arena, str key, struct store_objec
     return OK;
 }
 
-/* Where ledgers are put back, many deletes are under way then, and meet what the old ledger adopts.
- */
+/* Where ledgers are put back, many deletes are under way then, and meet what the old ledger adopts;
+ * but those of a machine's own disk end with it. */
 static enum sim_fault remove_fault(str key)
 {
     enum sim_fault fault = sim_strike(changes(), "store: remove", key);
     bool slow = sim->faults && sim_part(SIM_RESTORER) &&
                 (sim->config->faults_off & SIM_ALLOW(SIM_FAULT_LATE)) == 0 && sim_draw() % 3 == 0;
-    return fault == SIM_FAULT_NONE && slow ? SIM_FAULT_LATE : fault;
+    return fault == SIM_FAULT_NONE && slow && !sim->logged ? SIM_FAULT_LATE : fault;
 }
 
 static err sim_remove(void *self, str key, struct error *error)

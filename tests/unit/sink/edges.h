@@ -41,8 +41,9 @@ static inline const struct edges *edges_of(const char *name)
     return NULL;
 }
 
-/* How many edges of the table no test has taken; each is printed. */
-static inline int edges_missing(const char *name)
+enum edges_of_state { EDGES_AT, EDGES_ELSEWHERE };
+
+static inline int edges_count(const char *name, const char *state, enum edges_of_state which)
 {
     const struct edges *edges = edges_of(name);
     if (edges == NULL) {
@@ -54,7 +55,9 @@ static inline int edges_missing(const char *name)
     for (u32 from = 0; from < machine->count; from++) {
         u32 left = machine->edges[from] & ~atomic_load(&edges->taken[from]);
         for (u32 to = 0; to < machine->count; to++) {
-            if ((left & MACHINE_TO(to)) != 0) {
+            bool at = strcmp(machine->states[from], state) == 0 ||
+                      strcmp(machine->states[to], state) == 0;
+            if ((left & MACHINE_TO(to)) != 0 && at == (which == EDGES_AT)) {
                 print_message("%s: %s -> %s was not taken\n", name, machine->states[from],
                               machine->states[to]);
                 missing++;
@@ -62,6 +65,23 @@ static inline int edges_missing(const char *name)
         }
     }
     return missing;
+}
+
+/* How many edges of the table no test has taken; each is printed. */
+static inline int edges_missing(const char *name)
+{
+    return edges_count(name, "", EDGES_ELSEWHERE);
+}
+
+/* The same, of those from and to one state, or of the others. */
+static inline int edges_missing_at(const char *name, const char *state)
+{
+    return edges_count(name, state, EDGES_AT);
+}
+
+static inline int edges_missing_beside(const char *name, const char *state)
+{
+    return edges_count(name, state, EDGES_ELSEWHERE);
 }
 
 #endif

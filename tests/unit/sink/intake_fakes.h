@@ -64,6 +64,11 @@ static inline err gate_list(void *self, struct arena *arena, str prefix, str aft
     return store_list(&((struct gate *)self)->inner, arena, prefix, after, limit, out, error);
 }
 
+static inline err gate_sync(void *self, struct error *error)
+{
+    return store_sync(&((struct gate *)self)->inner, error);
+}
+
 static inline void gate_close_store(void *self)
 {
     store_close(&((struct gate *)self)->inner);
@@ -75,6 +80,7 @@ static const struct store_ops gate_ops = {
     .head = gate_head,
     .remove = gate_remove,
     .list = gate_list,
+    .sync = gate_sync,
     .close = gate_close_store,
 };
 

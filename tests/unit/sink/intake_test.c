@@ -306,6 +306,21 @@ static void a_failed_put_answers_503_and_records_nothing(void **state)
     assert_accepted("p", "[{}]");
 }
 
+static err move_body(struct db_tx *tx, void *context, struct error *error)
+{
+    (void)context;
+    return db_run(tx, error, "UPDATE sink SET warehouse = 'nowhere' WHERE id = ?1", DB_T(SINK));
+}
+
+static void a_sink_of_an_unknown_warehouse_answers_503(void **state)
+{
+    (void)state;
+    assert_int_equal(db_transact(&f.db, move_body, NULL, NULL), OK);
+    intake_notify_sink(f.intake, SINK);
+    assert_refused("a", "[{}]", ERROR_STORE_DOWN);
+    assert_no_row("a");
+}
+
 /* The renewal of the lease is a transaction, too; it comes every 10 s. */
 static void a_lost_ledger_answer_is_looked_up(void **state)
 {
@@ -587,7 +602,7 @@ static void an_id_that_another_intake_took_is_found_by_the_transaction(void **st
 static void every_edge_was_taken(void **state)
 {
     (void)state;
-    assert_int_equal(edges_missing("intake"), 0);
+    assert_int_equal(edges_missing_beside("intake", "tell"), 0); /* intake_told_test */
 }
 
 int main(void)
@@ -606,6 +621,7 @@ int main(void)
         TEST(a_full_bucket_takes_nothing_but_knows_its_batches),
         TEST(a_dry_run_stores_nothing_whatever_it_says),
         TEST(a_failed_put_answers_503_and_records_nothing),
+        TEST(a_sink_of_an_unknown_warehouse_answers_503),
         TEST(a_lost_ledger_answer_is_looked_up),
         TEST(a_lost_transaction_is_503_and_deletes_nothing),
         TEST(a_sink_deleted_meanwhile_answers_410_and_keeps_nothing),

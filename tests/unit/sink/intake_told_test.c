@@ -1,0 +1,336 @@
+/* Early answers: what is told when the log has it, and what holds until its rows are there. */
+#include "intake_fixture.h"
+
+#include "sink/intake_early.h"
+#include "sink/intake_log.h"
+#include "sink/orphan.h"
+#include "sink/roll.h"
+
+enum { SEGMENTS = 4 };
+
+/* What the sets-up add to the fixture: a log in its directory. */
+static struct logged {
+    struct arena *arena;
+    struct journal journal;
+    struct intake_log *log;
+    struct intake_early *early;
+} logged;
+
+static const struct warehouse *find(void *context, str name)
+{
+    (void)context;
+    return warehouse_get(f.warehouses, name);
+}
+
+static void open_log(void)
+{
+    logged.arena = arena_create((size_t)64 * MIB);
+    const struct journal_options journal = {
+        .directory = str_format(f.arena, "%s/log", f.directory),
+        .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+        .segments = SEGMENTS,
+        .identity = STR("0123456789"),
+        .seam = &f.seam,
+    };
+    assert_int_equal(journal_open_dir(logged.arena, &journal, &logged.journal, NULL), OK);
+    const struct intake_log_options log = {.db = &f.db,
+                                           .journal = &logged.journal,
+                                           .seam = &f.seam,
+                                           .find = find,
+                                           .full_wait_us = TIME_SECOND_US};
+    assert_int_equal(intake_log_open(logged.arena, &log, &logged.log, NULL), OK);
+    logged.early = intake_early_create();
+}
+
+static void close_log(void)
+{
+    intake_early_destroy(logged.early);
+    intake_log_close(logged.log);
+    journal_close(&logged.journal);
+    arena_destroy(logged.arena);
+}
+
+static void open_logged_intake(void)
+{
+    struct intake_options options = fixture_options(0);
+    options.log = logged.log;
+    options.early = logged.early;
+    assert_int_equal(intake_open(f.arena, &options, &f.intake, NULL), OK);
+}
+
+/* The first group of a sink is judged by the ledger; with it the sink is known to be plain. */
+static int set_up_logged(void **state)
+{
+    (void)set_up(state);
+    intake_close(f.intake);
+    open_log();
+    open_logged_intake();
+    assert_accepted("first", "[{}]");
+    return 0;
+}
+
+static int tear_down_logged(void **state)
+{
+    gate_set(&f.gate, false);
+    hold_losses(false);
+    intake_close(f.intake);
+    close_log();
+    open_intake(0); /* for the fixture to close */
+    return tear_down(state);
+}
+
+static bool yes(void *context)
+{
+    (void)context;
+    return true;
+}
+
+static struct roll_env env_of(void)
+{
+    return (struct roll_env){.db = &f.db,
+                             .seam = &f.seam,
+                             .warehouse = warehouse_get(f.warehouses, STR("garden")),
+                             .early = logged.early};
+}
+
+static void fail_puts(err fail)
+{
+    (void)pthread_mutex_lock(&f.gate.lock);
+    f.gate.fail = fail;
+    f.gate.code = ERROR_DISK_LOW;
+    (void)pthread_mutex_unlock(&f.gate.lock);
+}
+
+static void await_row(const char *id)
+{
+    assert_true(intake_early_await(logged.early, &f.seam, WAIT_US));
+    assert_int_equal(row_of(id).state, BATCH_PENDING);
+}
+
+/* ---- what is told ---- */
+
+static void a_new_batch_is_answered_before_its_files_are_there(void **state)
+{
+    (void)state;
+    gate_set(&f.gate, true);
+    struct answer answer;
+    start_id(&answer, "a", "[{\"x\":1}]");
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    assert_has(&answer, "\"accepted\":1");
+    assert_has(&answer, "\"state\":\"pending\"");
+    assert_no_row("a");
+    assert_false(intake_early_await(logged.early, &f.seam, 2000));
+    assert_int_equal(intake_early_count(logged.early, SINK), 1);
+    gate_set(&f.gate, false);
+    await_row("a");
+    struct ledger_batch batch = row_of("a");
+    assert_verifies(&batch, "{\"x\":1}");
+    assert_int_equal(str_find(batch.answer, STR("\"accepted\":1")) > 0, 1);
+    assert_int_equal(intake_early_count(logged.early, STR("")), 0);
+    forget(&answer);
+}
+
+/* Refused elements have their file, and the counts theirs. */
+static void what_was_refused_is_told_and_kept(void **state)
+{
+    (void)state;
+    gate_set(&f.gate, true);
+    struct answer answer;
+    struct answer whole;
+    start_id(&answer, "a", "[{\"x\":1},7]");
+    finish(&answer);
+    start_id(&whole, "b", "[7]");
+    gate_set(&f.gate, false);
+    finish(&whole);
+    assert_has(&answer, "\"rejected\":1");
+    assert_has(&whole, "\"state\":\"rejected\"");
+    await_row("a");
+    assert_int_equal(row_of("a").refused, 1);
+    assert_int_equal(row_of("b").state, BATCH_REJECTED);
+    assert_int_equal(count_files("rejects/"), 2);
+    forget(&answer);
+    forget(&whole);
+}
+
+/* The id is taken, though the ledger does not know it yet. */
+static void a_resend_is_answered_when_the_first_has_its_row(void **state)
+{
+    (void)state;
+    struct answer first;
+    struct answer same;
+    struct answer other;
+    gate_set(&f.gate, true);
+    start_id(&first, "a", "[{\"x\":1}]");
+    finish(&first);
+    start_id(&same, "a", "[{\"x\":1}]");
+    start_id(&other, "a", "[{\"x\":2}]");
+    assert_null(queue_pop(same.done, 20000));
+    gate_set(&f.gate, false);
+    finish(&same);
+    finish(&other);
+    assert_has(&same, "\"duplicate\":true");
+    assert_int_equal(other.code, ERROR_IDEMPOTENCY_KEY_REUSED);
+    forget(&first);
+    forget(&same);
+    forget(&other);
+}
+
+static void a_send_that_waits_for_its_commit_is_not_answered_early(void **state)
+{
+    (void)state;
+    struct answer answer;
+    struct intake_request request = {.batch_id = STR("a"), .wait_us = 50000};
+    gate_set(&f.gate, true);
+    start(&answer, SINK, f.key, request, STR("[{}]"));
+    gate_await(&f.gate, 1);
+    assert_null(queue_pop(answer.done, 20000));
+    gate_set(&f.gate, false);
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    assert_int_equal(row_of("a").state, BATCH_PENDING);
+    forget(&answer);
+}
+
+/* ---- what was told does not fail ---- */
+
+static void a_full_disk_only_delays_what_was_told(void **state)
+{
+    (void)state;
+    fail_puts(IO);
+    assert_accepted("a", "[{\"x\":1}]");
+    assert_false(intake_early_await(logged.early, &f.seam, 2000));
+    fail_puts(OK);
+    await_row("a");
+}
+
+static void a_ledger_that_is_down_only_delays_what_was_told(void **state)
+{
+    (void)state;
+    atomic_store(&f.lossy.down, true);
+    assert_accepted("a", "[{\"x\":1}]");
+    while (atomic_load(&f.lossy.refused) < 2) {
+        seam_wait_us(seam_system(), 1000);
+    }
+    assert_no_row("a");
+    atomic_store(&f.lossy.down, false);
+    await_row("a");
+}
+
+/* The process ends first: the log keeps it, through a last checkpoint, for the next start. */
+static void what_was_told_is_there_after_the_next_start(void **state)
+{
+    (void)state;
+    struct intake_log_replayed replayed = {0};
+    fail_puts(IO);
+    assert_accepted("a", "[{\"x\":1}]");
+    intake_close(f.intake);
+    assert_no_row("a");
+    fail_puts(OK);
+    assert_int_equal(intake_log_checkpoint(logged.log, NULL), OK);
+    close_log();
+    open_log();
+    assert_int_equal(intake_log_replay(logged.log, &replayed, NULL), OK);
+    open_logged_intake();
+    struct ledger_batch batch = row_of("a");
+    assert_int_equal(batch.state, BATCH_PENDING);
+    assert_verifies(&batch, "{\"x\":1}");
+}
+
+/* ---- when nothing is told ---- */
+
+/* Whatever is done to the sink then, the ledger's transaction sees it before anybody is answered.
+ */
+static void a_closed_sink_is_judged_by_the_ledger(void **state)
+{
+    (void)state;
+    const struct roll_env env = env_of();
+    assert_int_equal(roll_close_sink(&env, SINK, NULL), OK);
+    assert_int_equal(ledger_begin_delete(&f.db, SINK, NULL), OK);
+    assert_refused("a", "[{}]", ERROR_SINK_DELETED);
+    assert_no_row("a");
+}
+
+static void closing_waits_for_what_was_told(void **state)
+{
+    (void)state;
+    struct roll_env env = env_of();
+    struct error error = {0};
+    gate_set(&f.gate, true);
+    assert_accepted("a", "[{}]");
+    gate_await(&f.gate, 1);
+    env.stopping = yes;
+    assert_int_equal(roll_close_sink(&env, SINK, &error), BUSY);
+    assert_int_equal(error.code, ERROR_UNAVAILABLE);
+    env.stopping = NULL;
+    gate_set(&f.gate, false);
+    assert_int_equal(roll_close_sink(&env, SINK, NULL), OK);
+    assert_int_equal(row_of("a").state, BATCH_PENDING);
+}
+
+/* Each of those who change a sink closes it: after them a new batch waits for the ledger. */
+static void whoever_changes_a_sink_closes_it(void **state)
+{
+    (void)state;
+    const struct roll_env env = env_of();
+    str row = {0};
+    assert_int_equal(orphan_resolve(&env, f.arena, SINK, STR("x"), STR("y"), &row, NULL),
+                     NOT_FOUND);
+    gate_set(&f.gate, true);
+    struct answer answer;
+    start_id(&answer, "a", "[{}]");
+    gate_await(&f.gate, 1);
+    assert_null(queue_pop(answer.done, 20000));
+    gate_set(&f.gate, false);
+    finish(&answer);
+    assert_int_equal(answer.status, 202);
+    forget(&answer);
+}
+
+static void an_old_request_is_judged_by_the_ledger(void **state)
+{
+    (void)state;
+    struct intake_sink *sink = NULL;
+    struct intake_send *send = NULL;
+    struct answer answer = {.done = queue_create(1), .arena = arena_create((size_t)4 * MIB)};
+    const struct intake_request request = {
+        .batch_id = STR("a"), .content_length = 4, .answered = answered, .context = &answer};
+    assert_int_equal(
+        intake_authenticate(f.intake, SINK, bearer(f.key), NULL, STR("1.1.1.1"), &sink, NULL), OK);
+    assert_int_equal(intake_begin(f.intake, sink, &request, &send, NULL), OK);
+    assert_int_equal(intake_send_body(send, STR("[{}]"), NULL), OK);
+    atomic_store(&clock_ahead_us, 2 * 3600 * TIME_SECOND_US);
+    intake_send_complete(send);
+    finish(&answer);
+    assert_int_equal(answer.code, ERROR_UNAVAILABLE);
+    assert_no_row("a");
+    forget(&answer);
+}
+
+static void every_edge_of_telling_was_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(edges_missing_at("intake", "tell"), 0);
+}
+
+#define LOGGED_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_logged, tear_down_logged)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOGGED_TEST(a_new_batch_is_answered_before_its_files_are_there),
+        LOGGED_TEST(what_was_refused_is_told_and_kept),
+        LOGGED_TEST(a_resend_is_answered_when_the_first_has_its_row),
+        LOGGED_TEST(a_send_that_waits_for_its_commit_is_not_answered_early),
+        LOGGED_TEST(a_full_disk_only_delays_what_was_told),
+        LOGGED_TEST(a_ledger_that_is_down_only_delays_what_was_told),
+        LOGGED_TEST(what_was_told_is_there_after_the_next_start),
+        LOGGED_TEST(a_closed_sink_is_judged_by_the_ledger),
+        LOGGED_TEST(closing_waits_for_what_was_told),
+        LOGGED_TEST(whoever_changes_a_sink_closes_it),
+        LOGGED_TEST(an_old_request_is_judged_by_the_ledger),
+        cmocka_unit_test(every_edge_of_telling_was_taken),
+    };
+    machine_watch(watch);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
