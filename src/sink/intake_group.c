@@ -512,13 +512,16 @@ void intake_group_answer(struct intake_group *group)
     }
 }
 
+enum error_code intake_group_refusal(const struct error *error)
+{
+    bool told = error->code != ERROR_NONE && error_code_http_status(error->code) == 503;
+    return told ? error->code : ERROR_UNAVAILABLE;
+}
+
 void intake_group_refuse(struct intake_group *group, err result, const struct error *error)
 {
     log_error("intake_group_failed", result, error, group->sink->id);
-    enum error_code code = error->code;
-    if (code == ERROR_NONE || error_code_http_status(code) != 503) {
-        code = ERROR_UNAVAILABLE;
-    }
+    enum error_code code = intake_group_refusal(error);
     for (size_t i = 0; i < group->count; i++) {
         if (group->sends[i] != NULL) {
             intake_send_refuse_code(group->sends[i], code);

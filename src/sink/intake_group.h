@@ -71,11 +71,15 @@ bool intake_told_begin(struct intake_group *group);
 void intake_told_answer(struct intake_group *group);
 /* The ledger's transaction, which judges no more. */
 MUST_USE err intake_told_record(struct intake_group *group, struct error *error);
+/* Its rows cannot be made for now: what waits behind it for the sink is refused meanwhile. */
+void intake_told_delay(struct intake_group *group, err result, const struct error *error);
 /* It has its rows, or the process ends before it could get them. */
 void intake_told_end(struct intake_group *group);
 /* After a group that the ledger has judged: whether the next ones can do without. */
 void intake_told_learn(struct intake_group *group);
 
+/* What a send hears when its group cannot be stored or recorded; 503 whatever it was. */
+enum error_code intake_group_refusal(const struct error *error);
 /* A send of the group was accepted. */
 void intake_group_count(const struct intake_send *send);
 

@@ -153,6 +153,16 @@ bool intake_line_take(struct intake_group *group)
     return any;
 }
 
+struct intake_send *intake_line_drain(struct intake_sink *sink)
+{
+    (void)pthread_mutex_lock(&sink->lock);
+    struct intake_send *first = sink->first;
+    sink->first = NULL;
+    sink->last = NULL;
+    (void)pthread_mutex_unlock(&sink->lock);
+    return first;
+}
+
 /* Before its sends are answered: those that wait for an id of it may go on. */
 void intake_line_leave(struct intake_group *group)
 {

@@ -46,6 +46,8 @@ void intake_line_append(struct intake_sink *sink, struct intake_send *send);
  * the caller drives the sink no longer. What cannot be taken waits for a group in flight, whose
  * driver looks again. */
 bool intake_line_take(struct intake_group *group);
+/* All that wait, in order of arrival: they are the caller's. */
+struct intake_send *intake_line_drain(struct intake_sink *sink);
 /* Before its sends are answered: those that wait for an id of it may go on. */
 void intake_line_leave(struct intake_group *group);
 

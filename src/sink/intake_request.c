@@ -1,7 +1,6 @@
 #include "sink/intake_request.h"
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/planted.h"
 #include "base/queue.h"
@@ -231,7 +230,7 @@ static void do_through(struct turn *turn, err (*work)(struct intake_group *, str
     turn->result = work(group, &turn->error);
     while (turn->result != OK && group->told && !atomic_load(turn->groups->closing) &&
            !PLANTED(35)) {
-        log_error("accepted_group_waits", turn->result, &turn->error, group->sink->id);
+        intake_told_delay(group, turn->result, &turn->error);
         seam_wait_us(turn->groups->options->seam, TOLD_AGAIN_US);
         error_clear(&turn->error);
         turn->result = work(group, &turn->error);

@@ -106,6 +106,18 @@ err intake_told_record(struct intake_group *group, struct error *error)
     return OK;
 }
 
+void intake_told_delay(struct intake_group *group, err result, const struct error *error)
+{
+    enum error_code code = intake_group_refusal(error);
+    struct intake_send *send = intake_line_drain(group->sink);
+    log_error("accepted_group_waits", result, error, group->sink->id);
+    while (send != NULL) {
+        struct intake_send *next = send->next;
+        intake_send_refuse_code(send, code);
+        send = next;
+    }
+}
+
 void intake_told_end(struct intake_group *group)
 {
     if (group->early.open) {

@@ -362,6 +362,9 @@ MUST_USE err ledger_make_plan(const struct db *db, struct arena *arena, str sink
 MUST_USE err ledger_plan_batches(const struct db *db, struct arena *arena, str plan_id,
                                  struct ledger_batch **out_batches, size_t *out_count,
                                  struct error *error);
+/* The plan of this id, whatever its state. NOT_FOUND. */
+MUST_USE err ledger_find_plan(const struct db *db, struct arena *arena, str plan_id,
+                              struct ledger_plan *out_plan, struct error *error);
 /* Counts a try before it decodes (decisions 31). *out_tries: its number, from 1; what the caller
  * knows of the plan may be old. A plan begun PLAN_BEGUN_MAX times without an end disables its sink
  * with crash_loop. CONFLICT then, and when the plan is voiding, void or finished: who decodes

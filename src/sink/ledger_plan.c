@@ -59,6 +59,21 @@ static err live_plan_body(struct db_tx *tx, void *context, struct error *error)
     return OK;
 }
 
+static err find_plan_body(struct db_tx *tx, void *context, struct error *error)
+{
+    struct plan_query *query = context;
+    return ledger_plan_in(tx, query->arena, query->plan_id, &query->plan, error);
+}
+
+err ledger_find_plan(const struct db *db, struct arena *arena, str plan_id,
+                     struct ledger_plan *out_plan, struct error *error)
+{
+    struct plan_query query = {.arena = arena, .plan_id = plan_id};
+    TRY(db_read(db, find_plan_body, &query, error));
+    *out_plan = query.plan;
+    return OK;
+}
+
 err ledger_live_plan(const struct db *db, struct arena *arena, str sink_id,
                      struct ledger_plan *out_plan, struct error *error)
 {

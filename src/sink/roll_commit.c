@@ -197,16 +197,34 @@ static err show_files(struct committing *committing, struct error *error)
                 : error_set(error, BUSY, ERROR_UNAVAILABLE, "another roller has the plan");
 }
 
+/* Its files were on their way while another roller went on: those of rejects may be the last ones.
+ */
+static void mend_lost(struct committing *committing, const struct table *table)
+{
+    struct roll *roll = committing->roll;
+    struct error trouble = {0};
+    err mended = committing->result.counts.rows_rejected == 0
+                     ? OK
+                     : roll_mend_lost(roll, committing->plan, table, &trouble);
+    if (mended != OK) {
+        log_error("rejects_not_mended", mended, &trouble, roll->sink.id);
+    }
+}
+
 /* Only an open plan can come to this: an attempted one had rows, and decodes to the same. */
-static err end_rejected(struct committing *committing, enum roll_step *out_step,
-                        struct error *error)
+static err end_rejected(struct committing *committing, const struct table *table,
+                        enum roll_step *out_step, struct error *error)
 {
     struct roll *roll = committing->roll;
     if (committing->plan->row.state != PLAN_OPEN) {
         return roll_void(roll, committing->plan, "all_rejected", NULL, 0, out_step, error);
     }
     TRY(show_files(committing, error)); /* the plan object, too, which the verdict's stands by */
-    TRY(roll_void_rejected(roll, committing->plan, &committing->result.counts, error));
+    err ended = roll_void_rejected(roll, committing->plan, &committing->result.counts, error);
+    if (ended == CONFLICT) {
+        mend_lost(committing, table);
+    }
+    TRY(ended);
     *out_step = STEP_ENDED;
     return OK;
 }
@@ -227,7 +245,7 @@ static err prepare(struct committing *committing, const struct table *table,
     }
     TRY(compute_result(committing, table, out_step, error));
     if (*out_step == STEP_GO && committing->result.counts.rows_committed == 0) {
-        return end_rejected(committing, out_step, error);
+        return end_rejected(committing, table, out_step, error);
     }
     return OK;
 }
@@ -298,6 +316,9 @@ static err send_try(struct committing *committing, enum roll_step *out_step, str
         catalog_unstage(&roll->env->warehouse->catalog, &staged);
     }
     json_decref(request);
+    if (marked == CONFLICT) {
+        mend_lost(committing, &committing->table);
+    }
     *out_step = marked == OK ? STEP_GO : STEP_LATER;
     /* CONFLICT: void, stopped or patched meanwhile. The tick ends; the next look knows. */
     return marked == OK || marked == CONFLICT

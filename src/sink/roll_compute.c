@@ -335,8 +335,10 @@ static err mend_batch(struct roll *roll, const struct roll_plan *plan, size_t in
     return rows_run(&pass, &end, &fits, error);
 }
 
-err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan, const struct table *table,
-                      struct error *error)
+enum mending { MEND_WHAT_WAS_TRIED, MEND_ALL };
+
+static err mend_plan(struct roll *roll, const struct roll_plan *plan, const struct table *table,
+                     enum mending mending, struct error *error)
 {
     struct plan_counts counts = {0};
     TRY(plan_parse_counts(roll->arena, plan->row.counts, plan->batches, plan->batch_count, &counts,
@@ -344,13 +346,48 @@ err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan, const str
     for (size_t i = 0; i < plan->batch_count; i++) {
         bool differ = false;
         bool once = plan->row.tries <= 1 && !plan->batches[i].retried;
-        if (counts.verdicts[i].rows_rejected == 0 && once) {
+        const struct ledger_verdict *verdict = &counts.verdicts[i];
+        if (verdict->rows_rejected == 0 && once && mending == MEND_WHAT_WAS_TRIED) {
             continue;
         }
-        TRY(rejects_differ(roll, &counts.verdicts[i], counts.schema_id, &differ, error));
-        if (differ) {
+        TRY(rejects_differ(roll, verdict, counts.schema_id, &differ, error));
+        if (differ && verdict->rows_rejected == 0) {
+            str key = batch_rejects_key(roll->arena, roll->sink.id, verdict->batch_id);
+            TRY(store_remove(&roll->env->warehouse->files, key, error));
+        } else if (differ) {
             TRY(mend_batch(roll, plan, i, table, counts.schema_id, error));
         }
+    }
+    return OK;
+}
+
+err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan, const struct table *table,
+                      struct error *error)
+{
+    return mend_plan(roll, plan, table, MEND_WHAT_WAS_TRIED, error);
+}
+
+err roll_mend_lost(struct roll *roll, const struct roll_plan *plan, const struct table *table,
+                   struct error *error)
+{
+    str mended = STR("");
+    for (size_t i = 0; i < plan->batch_count; i++) {
+        struct ledger_batch batch = {0};
+        struct roll_plan other = {0};
+        TRY(ledger_find_batch(roll->env->db, roll->arena, roll->sink.id, plan->batches[i].batch_id,
+                              &batch, error));
+        if (batch.state != BATCH_COMMITTED || batch.plan_id.data == NULL ||
+            str_equal(batch.plan_id, mended)) {
+            continue;
+        }
+        mended = batch.plan_id;
+        TRY(ledger_find_plan(roll->env->db, roll->arena, mended, &other.row, error));
+        if (other.row.counts.data == NULL) {
+            continue; /* recovered from the chain */
+        }
+        TRY(ledger_plan_batches(roll->env->db, roll->arena, mended, &other.batches,
+                                &other.batch_count, error));
+        TRY(mend_plan(roll, &other, table, MEND_ALL, error));
     }
     return OK;
 }

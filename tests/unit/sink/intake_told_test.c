@@ -200,8 +200,12 @@ static void a_full_disk_only_delays_what_was_told(void **state)
     fail_puts(IO);
     assert_accepted("a", "[{\"x\":1}]");
     assert_false(intake_early_await(logged.early, &f.seam, 2000));
+    assert_accepted("b", "[{\"x\":2}]"); /* one group more may be under way */
+    assert_refused("c", "[{\"x\":3}]", ERROR_DISK_LOW);
     fail_puts(OK);
     await_row("a");
+    await_row("b");
+    assert_accepted("c", "[{\"x\":3}]");
 }
 
 static void a_ledger_that_is_down_only_delays_what_was_told(void **state)
