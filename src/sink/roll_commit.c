@@ -197,34 +197,16 @@ static err show_files(struct committing *committing, struct error *error)
                 : error_set(error, BUSY, ERROR_UNAVAILABLE, "another roller has the plan");
 }
 
-/* Its files were on their way while another roller went on: those of rejects may be the last ones.
- */
-static void mend_lost(struct committing *committing, const struct table *table)
-{
-    struct roll *roll = committing->roll;
-    struct error trouble = {0};
-    err mended = committing->result.counts.rows_rejected == 0
-                     ? OK
-                     : roll_mend_lost(roll, committing->plan, table, &trouble);
-    if (mended != OK) {
-        log_error("rejects_not_mended", mended, &trouble, roll->sink.id);
-    }
-}
-
 /* Only an open plan can come to this: an attempted one had rows, and decodes to the same. */
-static err end_rejected(struct committing *committing, const struct table *table,
-                        enum roll_step *out_step, struct error *error)
+static err end_rejected(struct committing *committing, enum roll_step *out_step,
+                        struct error *error)
 {
     struct roll *roll = committing->roll;
     if (committing->plan->row.state != PLAN_OPEN) {
         return roll_void(roll, committing->plan, "all_rejected", NULL, 0, out_step, error);
     }
     TRY(show_files(committing, error)); /* the plan object, too, which the verdict's stands by */
-    err ended = roll_void_rejected(roll, committing->plan, &committing->result.counts, error);
-    if (ended == CONFLICT) {
-        mend_lost(committing, table);
-    }
-    TRY(ended);
+    TRY(roll_void_rejected(roll, committing->plan, &committing->result.counts, error));
     *out_step = STEP_ENDED;
     return OK;
 }
@@ -245,7 +227,7 @@ static err prepare(struct committing *committing, const struct table *table,
     }
     TRY(compute_result(committing, table, out_step, error));
     if (*out_step == STEP_GO && committing->result.counts.rows_committed == 0) {
-        return end_rejected(committing, table, out_step, error);
+        return end_rejected(committing, out_step, error);
     }
     return OK;
 }
@@ -316,9 +298,6 @@ static err send_try(struct committing *committing, enum roll_step *out_step, str
         catalog_unstage(&roll->env->warehouse->catalog, &staged);
     }
     json_decref(request);
-    if (marked == CONFLICT) {
-        mend_lost(committing, &committing->table);
-    }
     *out_step = marked == OK ? STEP_GO : STEP_LATER;
     /* CONFLICT: void, stopped or patched meanwhile. The tick ends; the next look knows. */
     return marked == OK || marked == CONFLICT
@@ -494,6 +473,23 @@ static err commit(struct committing *committing, enum roll_step *out_step, struc
     return result;
 }
 
+/* A try that came to nothing because others went on with the plan: a put of a rejects file that
+ * took long may have ended after them. */
+static void mend_lost(const struct committing *committing)
+{
+    struct roll *roll = committing->roll;
+    const struct ledger_plan *plan = &committing->plan->row;
+    struct error trouble = {0};
+    bool last = true;
+    err mended = ledger_is_last_try(roll->env->db, plan->id, plan->tries, &last, &trouble);
+    if (mended == OK && !last && committing->table.metadata != NULL) {
+        mended = roll_mend_lost(roll, committing->plan, &committing->table, &trouble);
+    }
+    if (mended != OK) {
+        log_error("rejects_not_mended", mended, &trouble, roll->sink.id);
+    }
+}
+
 err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *out_step,
                      struct error *error)
 {
@@ -501,10 +497,13 @@ err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *
     struct committing committing = {.roll = roll, .plan = plan};
     TRY(take_basis(&committing, error));
     err result = commit(&committing, out_step, error);
+    bool over = result == OK && *out_step == STEP_ENDED;
+    if (committing.begun && !over) {
+        mend_lost(&committing);
+    }
     table_close(&committing.after);
     table_close(&committing.table);
     roll_bytes_close(&committing.bytes);
-    bool over = result == OK && *out_step == STEP_ENDED;
     if (committing.begun && !over) {
         /* The process lived through it: no crash loop (decisions 31). A plan that is over has none.
          */

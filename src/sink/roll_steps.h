@@ -160,8 +160,8 @@ MUST_USE err roll_compute(struct roll *roll, struct roll_plan *plan, const struc
 /* Writes the rejects files that were overwritten by another schema's again (O18). */
 MUST_USE err roll_mend_rejects(struct roll *roll, const struct roll_plan *plan,
                                const struct table *table, struct error *error);
-/* The same by a roller that has lost its plan after it had written rejects files: those of batches
- * that another plan has committed meanwhile. */
+/* The same by a roller that has lost its plan after it may have written rejects files: those of
+ * batches that were committed meanwhile. */
 MUST_USE err roll_mend_lost(struct roll *roll, const struct roll_plan *plan,
                             const struct table *table, struct error *error);
 

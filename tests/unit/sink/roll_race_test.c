@@ -423,6 +423,31 @@ static void a_roller_that_wakes_with_an_old_verdict_rejects_nothing(void **state
     assert_books(f);
 }
 
+/* Where nothing refuses the put: it lands, and who made it takes it back. */
+static void roll_frozen_on_a_disk(struct roll_fixture *f, const char *body, i64 rows)
+{
+    frozen_once = false;
+    f->warehouse.files = (struct store){
+        .ops = &FROZEN_STORE, .self = &f->guarded_files, .puts_in_flight_max = 1};
+    send_batch(f, "a", body);
+    roll_tick(f);
+    assert_true(frozen_once);
+    assert_int_equal(count_objects(f, "rejects/"), 0);
+    assert_int_equal(look_batch(f, "a").rows_committed, rows);
+    assert_int_equal(table_rows(f), rows);
+    assert_books(f);
+}
+
+static void a_verdict_that_lands_after_all_is_taken_back(void **state)
+{
+    roll_frozen_on_a_disk(*state, "{\"x\":3000000000}\n{\"x\":1}", 2);
+}
+
+static void a_verdict_on_all_rows_that_lands_after_all_is_taken_back(void **state)
+{
+    roll_frozen_on_a_disk(*state, "{\"x\":3000000000}", 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_plain, close_any)
 
 int main(void)
@@ -443,6 +468,8 @@ int main(void)
         TEST(a_late_verdict_does_not_come_back),
         TEST(a_roller_that_wakes_with_an_old_verdict_rejects_nothing),
         TEST(a_late_verdict_does_not_reject_what_was_committed),
+        TEST(a_verdict_that_lands_after_all_is_taken_back),
+        TEST(a_verdict_on_all_rows_that_lands_after_all_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
