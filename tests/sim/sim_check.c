@@ -223,13 +223,14 @@ static void check_void(struct arena *arena, str key, i64 sent_at)
 }
 
 /* A file of rejects that is old goes by the sweep when its batch is final; before, it is an earlier
- * try's. */
+ * try's, where its sink is rolled at all. */
 static bool is_waiting(const struct sim_batch *batch)
 {
     struct arena_mark mark = arena_mark(sim->scratch);
     struct query query = {
         .arena = sim->scratch,
-        .sql = "SELECT 1 FROM batch WHERE sink = ?1 AND batch_id = ?2 AND state <= 1",
+        .sql = "SELECT 1 FROM batch b JOIN sink s ON s.id = b.sink WHERE b.sink = ?1 AND "
+               "b.batch_id = ?2 AND b.state <= 1 AND s.state = 0 AND s.recovering = 0",
         .values = {DB_T(str_from(sim->sinks[batch->sink].id)), DB_T(str_from(batch->id))},
         .count = 2};
     bool waits = ask(&query)->row_count > 0;
@@ -433,6 +434,25 @@ static bool waits_in_quarantine(struct arena *arena, const struct sim_batch *bat
     return false;
 }
 
+/* Answered early, and then its process stood still for days before it died: the replay makes no row
+ * of what is so old (L6), but keeps its object, which the collector takes in a day later. */
+static bool is_orphan(struct arena *arena, const struct sim_batch *batch)
+{
+    struct store_list list = {0};
+    if (!sim->logged || sim->now - batch->sent_at < 5 * TIME_DAY_US) {
+        return false;
+    }
+    struct uid any;
+    memset(any.text, '0', sizeof(any.text));
+    str key = batch_object_key(arena, str_from(sim->sinks[batch->sink].id), str_from(batch->id),
+                               &any);
+    i64 dot = str_find_last_byte(str_slice(key, 0, key.size - (sizeof(".ndjson") - 1)), '.');
+    err listed = store_list(&sim->raw_store, arena, str_slice(key, 0, (size_t)dot + 1), STR(""), 1,
+                            &list, NULL);
+    assert(listed == OK);
+    return list.count > 0;
+}
+
 /* The rows that landed are all good ones of one body that was sent, or none at all. */
 static void check_one_body(const struct sim_batch *batch, bool must_be_none)
 {
@@ -500,6 +520,9 @@ static void check_batch(struct arena *arena, const struct sim_batch *batch)
     }
     if (verdict.state == -1 && sink->deleting) {
         return; /* discarded and forgotten */
+    }
+    if (verdict.state == -1 && is_orphan(arena, batch)) {
+        return;
     }
     if (verdict.state == -1 && (waits_in_quarantine(arena, batch) ||
                                 sim_table_broken(str_from(sim->tables[sink->table].uuid)))) {

@@ -233,18 +233,9 @@ static i32 count_deletes(void)
     return count;
 }
 
-static void quiet_end(void)
+static void settle(void)
 {
     enum { ROUNDS = 60, ASK_FROM = 6, HELD_FROM = 30 };
-    sim->faults = false;
-    sim->tick_us = 60 * TIME_SECOND_US;
-    /* Set right without going back: what is stamped in the future of a clock only waits. */
-    sim->ledger_offset = sim->ledger_offset_max;
-    sim_trace("== faults are over");
-    for (size_t i = 0; i < sim->process_count; i++) {
-        sim_thaw(sim->processes[i]);
-    }
-    sim_scheduler(num_max_i64(sim->now, sim->next_late) + 60 * TIME_SECOND_US);
     for (int round = 0; round < ROUNDS && !sim->stopping && !is_settled(); round++) {
         if (round % 4 == 3) {
             sim_operate();
@@ -257,6 +248,20 @@ static void quiet_end(void)
                                      : 15 * 60 * TIME_SECOND_US;
         sim_scheduler(sim->now + step);
     }
+}
+
+static void quiet_end(void)
+{
+    sim->faults = false;
+    sim->tick_us = 60 * TIME_SECOND_US;
+    /* Set right without going back: what is stamped in the future of a clock only waits. */
+    sim->ledger_offset = sim->ledger_offset_max;
+    sim_trace("== faults are over");
+    for (size_t i = 0; i < sim->process_count; i++) {
+        sim_thaw(sim->processes[i]);
+    }
+    sim_scheduler(num_max_i64(sim->now, sim->next_late) + 60 * TIME_SECOND_US);
+    settle();
     i64 commits = sim->result->commits;
     i32 deletes = count_deletes();
     sim_scheduler(sim->now + 3 * 60 * TIME_SECOND_US);
@@ -268,6 +273,7 @@ static void quiet_end(void)
     if (!sim->stopping && !broken && is_settled() && changed) {
         sim_violate("I26", "a further recovery has changed something");
     }
+    settle(); /* the collector may have found something meanwhile */
 }
 
 void sim_run(const struct sim_config *config, struct sim_result *result)
