@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "server/roller.h"
+#include "sink/intake_early.h"
 #include "sink/intake_log.h"
 #include "sink/ledger_recover.h"
 #include "table/catalog_local.h"
@@ -16,7 +17,8 @@
 
 enum { SUMS_BYTES_MAX = 1024 * MIB, COPY_BYTES_MAX = 256 * MIB, SINKS_PAGE = 100 };
 
-#define HINT "version-hint.text"
+#define HINT          "version-hint.text"
+#define EARLY_WAIT_US ((i64)10 * TIME_SECOND_US)
 
 struct backup {
     struct service *service;
@@ -127,6 +129,10 @@ MUST_USE static err copy_single(struct backup *backup, const char *name, struct 
 /* The ledger first: what it names is durable. It gets its name when all is done. */
 MUST_USE static err copy_all(struct backup *backup, str ledger, struct error *error)
 {
+    if (!intake_early_await(backup->service->early, backup->service->seam, EARLY_WAIT_US)) {
+        return error_set(error, BUSY, ERROR_UNAVAILABLE,
+                         "accepted batches are not in the ledger yet: is the disk full?");
+    }
     TRY(file_make_directory(backup->to, error));
     TRY(db_backup(&backup->service->db, ledger, error));
     TRY(copy_part(backup, "keys", "", "", error));

@@ -135,10 +135,12 @@ static void call_handle(struct exchange *exchange)
                         .body = buf_str(&exchange->body),
                         .arena = arena,
                         .internal = exchange->door->internal};
-    /* Whoever has an answer of ours in hand finds what it says. */
-    bool found = intake_early_await(call.service->early, call.service->seam, EARLY_WAIT_US);
-    (void)found; /* the disk may be full: what there is to see is seen all the more */
     str path = http_request_path(exchange->request);
+    if (str_starts(path, STR("/v1/"))) {
+        /* Whoever has an answer of ours in hand finds what it says. */
+        bool found = intake_early_await(call.service->early, call.service->seam, EARLY_WAIT_US);
+        (void)found; /* the disk may be full: what there is to see is seen all the more */
+    }
     bool catalog = str_equal(path, STR("/iceberg")) || str_starts(path, STR("/iceberg/"));
     if (catalog && !call.internal) {
         catalog_api_handle(&call);

@@ -186,9 +186,9 @@ void ground_close(struct service *service)
         intake_log_stop(service->log);
         intake_log_close(service->log);
         service->log = NULL;
-        intake_early_destroy(service->early);
-        service->early = NULL;
     }
+    intake_early_destroy(service->early);
+    service->early = NULL;
     journal_close(&service->journal);
     if (service->warehouses != NULL) {
         warehouses_close(service->warehouses);

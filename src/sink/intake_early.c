@@ -14,6 +14,7 @@ struct intake_early_sink {
     bool closed;
     i64 batches; /* that may still be answered */
     i64 bytes;
+    size_t kept; /* groups that have no rows and get none from this process */
 };
 
 struct intake_early {
@@ -22,6 +23,7 @@ struct intake_early {
     struct map *sinks;
     bool closed; /* those, too, that are not known yet */
     struct intake_early_group *open;
+    size_t kept;
     u64 tickets;
 };
 
@@ -111,6 +113,8 @@ size_t intake_early_count(struct intake_early *early, str sink_id)
         return 0;
     }
     (void)pthread_mutex_lock(&early->lock);
+    const struct intake_early_sink *sink = sink_id.data == NULL ? NULL : find(early, sink_id);
+    count = sink_id.data == NULL ? early->kept : sink == NULL ? 0 : sink->kept;
     for (const struct intake_early_group *group = early->open; group != NULL; group = group->next) {
         count += sink_id.data == NULL || str_equal(group->sink->id, sink_id) ? 1 : 0;
     }
@@ -188,7 +192,7 @@ bool intake_early_enter(struct intake_early *early, struct intake_early_sink *si
     return may;
 }
 
-void intake_early_leave(struct intake_early *early, struct intake_early_group *group)
+void intake_early_leave(struct intake_early *early, struct intake_early_group *group, bool made)
 {
     (void)pthread_mutex_lock(&early->lock);
     struct intake_early_group **link = &early->open;
@@ -197,5 +201,7 @@ void intake_early_leave(struct intake_early *early, struct intake_early_group *g
     }
     *link = group->next;
     group->open = false;
+    group->sink->kept += made ? 0 : 1;
+    early->kept += made ? 0 : 1;
     (void)pthread_mutex_unlock(&early->lock);
 }

@@ -65,7 +65,7 @@ void intake_early_grant(struct intake_early *early, struct intake_early_sink *si
 /* True: the group may be answered now, and intake_early_leave must follow. */
 bool intake_early_enter(struct intake_early *early, struct intake_early_sink *sink, i64 batches,
                         i64 bytes, struct intake_early_group *out_group);
-/* It has its rows, or the process ends. */
-void intake_early_leave(struct intake_early *early, struct intake_early_group *group);
+/* It has its rows, or (not `made`) the process ends: then it counts from here on. */
+void intake_early_leave(struct intake_early *early, struct intake_early_group *group, bool made);
 
 #endif

@@ -71,10 +71,12 @@ bool intake_told_begin(struct intake_group *group);
 void intake_told_answer(struct intake_group *group);
 /* The ledger's transaction, which judges no more. */
 MUST_USE err intake_told_record(struct intake_group *group, struct error *error);
-/* Its rows cannot be made for now: what waits behind it for the sink is refused meanwhile. */
+/* Its rows cannot be made for now: what waits behind it for the sink, and what comes until
+ * intake_told_go_on, is refused. */
 void intake_told_delay(struct intake_group *group, err result, const struct error *error);
-/* It has its rows, or the process ends before it could get them. */
-void intake_told_end(struct intake_group *group);
+void intake_told_go_on(struct intake_group *group);
+/* It has its rows, or (not `made`) the process ends before it could get them. */
+void intake_told_end(struct intake_group *group, bool made);
 /* After a group that the ledger has judged: whether the next ones can do without. */
 void intake_told_learn(struct intake_group *group);
 

@@ -89,8 +89,10 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
     if (send->look_again) {
         return FIT_LOOK_AGAIN;
     }
-    if (group->count > 0 && send->is_new != group->sends[0]->is_new) {
-        return FIT_LATER; /* those that are surely new can be answered earlier */
+    /* Those that are surely new can be answered earlier, among themselves. They are never
+     * overtaken, for another one of their id is behind them and is not new. */
+    if (group->count > 0 && group->sends[0]->is_new && !send->is_new) {
+        return FIT_LATER;
     }
     size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
     size_t bytes = room->bytes + intake_body_stored(&send->body).size + LOGGED_BESIDE;
@@ -141,6 +143,7 @@ bool intake_line_take(struct intake_group *group)
 {
     struct intake_sink *sink = group->sink;
     (void)pthread_mutex_lock(&sink->lock);
+    group->warehouse = sink->first != NULL ? sink->first->warehouse : group->warehouse;
     group_fill(group);
     bool any = group->count > 0 || group->again != NULL;
     if (any) {
@@ -153,14 +156,23 @@ bool intake_line_take(struct intake_group *group)
     return any;
 }
 
-struct intake_send *intake_line_drain(struct intake_sink *sink)
+struct intake_send *intake_line_delay(struct intake_sink *sink, enum error_code code)
 {
     (void)pthread_mutex_lock(&sink->lock);
+    sink->delayed++;
+    sink->delay_code = code;
     struct intake_send *first = sink->first;
     sink->first = NULL;
     sink->last = NULL;
     (void)pthread_mutex_unlock(&sink->lock);
     return first;
+}
+
+void intake_line_go_on(struct intake_sink *sink)
+{
+    (void)pthread_mutex_lock(&sink->lock);
+    sink->delayed--;
+    (void)pthread_mutex_unlock(&sink->lock);
 }
 
 /* Before its sends are answered: those that wait for an id of it may go on. */

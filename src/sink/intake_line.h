@@ -46,8 +46,10 @@ void intake_line_append(struct intake_sink *sink, struct intake_send *send);
  * the caller drives the sink no longer. What cannot be taken waits for a group in flight, whose
  * driver looks again. */
 bool intake_line_take(struct intake_group *group);
-/* All that wait, in order of arrival: they are the caller's. */
-struct intake_send *intake_line_drain(struct intake_sink *sink);
+/* Until intake_line_go_on what comes for the sink is refused with the code. All that wait, in order
+ * of arrival, are the caller's. */
+struct intake_send *intake_line_delay(struct intake_sink *sink, enum error_code code);
+void intake_line_go_on(struct intake_sink *sink);
 /* Before its sends are answered: those that wait for an id of it may go on. */
 void intake_line_leave(struct intake_group *group);
 

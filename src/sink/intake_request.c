@@ -110,7 +110,8 @@ static const u32 EDGES[] = {
 static const struct machine MACHINE = {"intake", STATES, EDGES, ARRAY_COUNT(EDGES)};
 _Static_assert(ARRAY_COUNT(STATES) == ARRAY_COUNT(EDGES), "each state has a name");
 
-#define TOLD_AGAIN_US ((i64)100000)
+#define TOLD_AGAIN_US      ((i64)100000)
+#define TOLD_AGAIN_LAST_US ((i64)2 * TIME_SECOND_US)
 
 /* One worker's turn. The send is somebody else's once it is in the line. */
 struct turn {
@@ -159,11 +160,15 @@ static bool wants_driver(const struct intake_groups *groups, const struct intake
 static enum state join_line(struct turn *turn)
 {
     struct intake_sink *sink = turn->sink;
-    bool drive = turn->send->entry == INTAKE_ENTRY_DRIVE; /* and is counted already */
+    bool drive = false;
+    if (turn->send->entry == INTAKE_ENTRY_DRIVE) {
+        turn->send = NULL;
+        return AT_TAKE; /* the send has joined, and this driver is counted, already */
+    }
     (void)pthread_mutex_lock(&sink->lock);
     intake_line_append(sink, turn->send);
     turn->send = NULL;
-    if (!drive && wants_driver(turn->groups, sink, turn->warehouse)) {
+    if (wants_driver(turn->groups, sink, turn->warehouse)) {
         sink->groups++;
         drive = true;
     }
@@ -227,13 +232,24 @@ static enum state tell(struct turn *turn)
 static void do_through(struct turn *turn, err (*work)(struct intake_group *, struct error *))
 {
     struct intake_group *group = &turn->group;
+    struct arena_mark mark = arena_mark(group->arena);
+    i64 pause = TOLD_AGAIN_US;
+    bool delayed = false;
     turn->result = work(group, &turn->error);
     while (turn->result != OK && group->told && !atomic_load(turn->groups->closing) &&
            !PLANTED(35)) {
-        intake_told_delay(group, turn->result, &turn->error);
-        seam_wait_us(turn->groups->options->seam, TOLD_AGAIN_US);
+        if (!delayed) {
+            intake_told_delay(group, turn->result, &turn->error);
+        }
+        delayed = true;
+        seam_wait_us(turn->groups->options->seam, pause);
+        pause = num_min_i64(2 * pause, TOLD_AGAIN_LAST_US);
         error_clear(&turn->error);
+        arena_reset_to(group->arena, mark); /* of a work that fails nothing stays in the group */
         turn->result = work(group, &turn->error);
+    }
+    if (delayed) {
+        intake_told_go_on(group);
     }
 }
 
@@ -255,7 +271,7 @@ static enum state record(struct turn *turn)
 static enum state leave(struct turn *turn)
 {
     intake_group_settle(&turn->group, turn->result == OK);
-    intake_told_end(&turn->group);
+    intake_told_end(&turn->group, turn->result == OK);
     intake_line_leave(&turn->group);
     if (turn->group.count == 0) {
         return AT_TAKE;
@@ -342,19 +358,16 @@ static bool is_new(const struct intake_groups *groups, const struct intake_send 
     return claimed && intake_quota_try(groups->quota, send->warehouse, bytes);
 }
 
-/* With the sink's lock, under which the worker that is to drive is called: whoever joins after it
- * relies on that. */
+/* With the sink's lock, and so before anybody can take the line: a worker that is called to drive
+ * waits for it. */
 static bool join_from_outside(const struct intake_groups *groups, struct intake_send *send)
 {
     struct intake_sink *sink = send->sink;
-    bool taken = true;
-    send->is_new = groups->early != NULL;
     bool drive = wants_driver(groups, sink, send->warehouse);
-    if (drive) {
-        send->entry = INTAKE_ENTRY_DRIVE;
-        taken = queue_push(groups->queue, send);
-        sink->groups += taken ? 1 : 0;
-    } else {
+    bool taken = !drive || queue_push(groups->queue, sink->driver);
+    if (taken) {
+        send->is_new = groups->early != NULL;
+        sink->groups += drive ? 1 : 0;
         intake_line_append(sink, send);
     }
     if (!drive || !taken) {
@@ -368,6 +381,12 @@ bool intake_request_meet(const struct intake_groups *groups, struct intake_send 
     struct intake_sink *sink = send->sink;
     bool taken = false;
     (void)pthread_mutex_lock(&sink->lock);
+    enum error_code delay = sink->delayed > 0 ? sink->delay_code : ERROR_NONE;
+    if (delay != ERROR_NONE && send->mode == INTAKE_ACCEPT) {
+        (void)pthread_mutex_unlock(&sink->lock);
+        intake_send_refuse_code(send, delay);
+        return true;
+    }
     enum state state = machine_take(&MACHINE, AT_GLANCE, is_new(groups, send) ? AT_LINE : AT_LOOK);
     if (state == AT_LINE) {
         taken = join_from_outside(groups, send);

@@ -23,15 +23,18 @@ struct intake_sink {
     struct intake_send *first; /* what waits for a PUT, in order of arrival */
     struct intake_send *last;
     struct intake_group *in_flight;
-    i32 groups;          /* that are driven */
-    _Atomic u64 commits; /* how often batches of it became final */
+    i32 groups;  /* that are driven */
+    i32 delayed; /* of them, those that were answered and cannot be recorded for now */
+    enum error_code delay_code; /* what is heard meanwhile */
+    struct intake_send *driver; /* in the queue: drive this sink */
+    _Atomic u64 commits;        /* how often batches of it became final */
 };
 
 /* Where a worker takes a send up. */
 enum intake_entry {
     INTAKE_ENTRY_LOOK,  /* its id may be known */
     INTAKE_ENTRY_LINE,  /* it joins the line, as surely new */
-    INTAKE_ENTRY_DRIVE, /* it joins the line, whose driver this worker is from here on */
+    INTAKE_ENTRY_DRIVE, /* no send: this worker drives the line of the sink from here on */
 };
 
 struct intake_send {

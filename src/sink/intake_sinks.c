@@ -42,13 +42,18 @@ MUST_USE static err sink_put(struct intake_sinks *sinks, const struct ledger_sin
     if (place == NULL) {
         bool is_new = false;
         sink = arena_alloc(sinks->arena, sizeof(*sink));
+        struct intake_send *driver = arena_alloc(sinks->arena, sizeof(*driver));
         str id = str_copy(sinks->arena, from->id);
-        place = id.data != NULL && sink != NULL ? map_put(sinks->by_id, id, &is_new) : NULL;
+        place = id.data != NULL && sink != NULL && driver != NULL
+                    ? map_put(sinks->by_id, id, &is_new)
+                    : NULL;
         if (place == NULL) {
             return error_memory(error);
         }
         sink->id = id;
         sink->hash = intake_index_sink(id);
+        *driver = (struct intake_send){.entry = INTAKE_ENTRY_DRIVE, .sink = sink};
+        sink->driver = driver;
         int made = pthread_mutex_init(&sink->lock, NULL);
         assert(made == 0);
         *place = (u64)(uintptr_t)sink;

@@ -21,9 +21,10 @@ static bool are_young(const struct intake_group *group)
 
 static bool keep(struct arena *arena, str *text)
 {
-    bool any = text->data != NULL;
-    *text = any ? str_copy(arena, *text) : *text;
-    return !any || text->data != NULL;
+    str copy = text->data != NULL ? str_copy(arena, *text) : *text;
+    bool kept = text->data == NULL || copy.data != NULL;
+    *text = kept ? copy : *text;
+    return kept;
 }
 
 /* The object as one piece, and what the row and the names of the files are made of. */
@@ -109,7 +110,7 @@ err intake_told_record(struct intake_group *group, struct error *error)
 void intake_told_delay(struct intake_group *group, err result, const struct error *error)
 {
     enum error_code code = intake_group_refusal(error);
-    struct intake_send *send = intake_line_drain(group->sink);
+    struct intake_send *send = intake_line_delay(group->sink, code);
     log_error("accepted_group_waits", result, error, group->sink->id);
     while (send != NULL) {
         struct intake_send *next = send->next;
@@ -118,10 +119,15 @@ void intake_told_delay(struct intake_group *group, err result, const struct erro
     }
 }
 
-void intake_told_end(struct intake_group *group)
+void intake_told_go_on(struct intake_group *group)
+{
+    intake_line_go_on(group->sink);
+}
+
+void intake_told_end(struct intake_group *group, bool made)
 {
     if (group->early.open) {
-        intake_early_leave(group->groups->early, &group->early);
+        intake_early_leave(group->groups->early, &group->early, made);
     }
 }
 

@@ -498,7 +498,7 @@ err roll_commit_plan(struct roll *roll, struct roll_plan *plan, enum roll_step *
     TRY(take_basis(&committing, error));
     err result = commit(&committing, out_step, error);
     bool over = result == OK && *out_step == STEP_ENDED;
-    if (committing.begun && !over) {
+    if (committing.begun && !over && *out_step != STEP_AGAIN) {
         mend_lost(&committing);
     }
     table_close(&committing.after);

@@ -376,8 +376,8 @@ err roll_mend_lost(struct roll *roll, const struct roll_plan *plan, const struct
         struct roll_plan other = {0};
         TRY(ledger_find_batch(roll->env->db, roll->arena, roll->sink.id, plan->batches[i].batch_id,
                               &batch, error));
-        if (batch.state != BATCH_COMMITTED || batch.plan_id.data == NULL ||
-            str_equal(batch.plan_id, mended)) {
+        bool ended = batch.state == BATCH_COMMITTED || batch.state == BATCH_REJECTED;
+        if (!ended || batch.plan_id.data == NULL || str_equal(batch.plan_id, mended)) {
             continue;
         }
         mended = batch.plan_id;

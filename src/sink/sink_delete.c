@@ -164,12 +164,12 @@ err sink_delete_begin(const struct roll_env *env, str sink_id, struct error *err
     struct arena *arena AUTO_ARENA = arena_create((size_t)MIB);
     struct ledger_sink sink = {0};
     TRY(ledger_find_sink(env->db, arena, STR(""), sink_id, &sink, error));
+    TRY(roll_close_sink(env, sink_id, error));
     if (sink.recovering && sink.state == SINK_DISABLED) {
         TRY(ledger_stop_recover(env->db, sink.id, sink.state_reason, STR("the sink is deleted"),
                                 LEDGER_STOP_CLEAR_FLAG, error));
         sink.recovering = false;
     }
-    TRY(roll_close_sink(env, sink_id, error));
     bool begins = sink.state == SINK_ACTIVE || sink.state == SINK_DISABLED;
     if (begins && !sink.recovering) {
         TRY(write_state(env, sink.id, SETTINGS_DELETING, error));

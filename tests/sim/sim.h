@@ -478,6 +478,9 @@ void sim_check_final(void);
 const char *sim_part_name(enum sim_part part);
 /* False: this build has no planted faults. 0: none. */
 bool sim_plant(i32 number);
+/* A fault that only meetings of one kind show is looked for where they happen. */
+enum { SIM_PROFILE_RESTORES = 2, SIM_PROFILE_VOIDS = 4 }; /* places in PROFILES, from 1 */
+i32 sim_planted_profile(i32 number);
 /* False past the last one. */
 bool sim_planted_at(size_t index, i32 *out_number, const char **out_meaning);
 

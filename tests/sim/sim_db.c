@@ -223,8 +223,8 @@ static err raw_transact(void *self, db_body body, void *context, struct error *e
     return run_on(sim->connection, body, context, error);
 }
 
-/* A catalog of its own: that its changes are durable says nothing of the ledger. The embedded one is
- * a part of the ledger. */
+/* A catalog of its own: that its changes are durable says nothing of the ledger. The embedded one
+ * is a part of the ledger. */
 static err apart_transact(void *self, db_body body, void *context, struct error *error)
 {
     (void)self;

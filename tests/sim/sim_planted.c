@@ -210,41 +210,52 @@ void planted_act(int fault, const void *a, const void *b, const void *c)
 static const struct {
     i32 number;
     const char *meaning;
+    i32 profile; /* what half of the schedules are about; 0: as without a fault */
 } FAULTS[] = {
-    {1, "judged by snapshot summaries in place of the property"},
-    {2, "no base assert"},
-    {3, "ledger row before the object"},
-    {4, "no comparison of bytes on a reused id"},
-    {5, "the one-hour clock rule"},
-    {6, "objects deleted before the finish is durable"},
-    {7, "recover only updates the rows it finds"},
-    {8, "collector without a void row"},
-    {9, "no sequence-number check, under rollback"},
-    {10, "sink delete without a fence"},
-    {11, "no compare-and-swap before a try"},
-    {12, "no acceptance deadline and no node lease"},
-    {13, "restore without plan objects"},
-    {14, "restore without adoption"},
-    {15, "restore without the fence"},
-    {16, "restore: plans judged by number in place of the chain"},
-    {17, "restore: adoption without the copy"},
-    {18, "restore: different orphans of one id adopted by guess"},
-    {21, "no plan object before the commit"},
-    {22, "409 taken as failure"},
-    {23, "no answer taken as failure, with the data file deleted"},
-    {24, "void of an attempted plan without a fence"},
-    {25, "object key = batch id"},
-    {26, "fence taken as landed because main moved"},
-    {27, "recover leaves a row of another uid than the chain's"},
-    {28, "recover leaves a pending row whose object is gone"},
-    {29, "a loser deletes its object after a lost answer"},
-    {30, "what the intake log holds gets its row in a sink that is deleted, too"},
-    {31, "embedded restore without the pointer in the store"},
-    {32, "claimed goes back to attempted"},
-    {33, "late claim without an empty append"},
-    {34, "early answers of a sink that somebody else changes"},
-    {35, "an early answer whose rows cannot be made at once is forgotten"},
+    {1, "judged by snapshot summaries in place of the property", 0},
+    {2, "no base assert", 0},
+    {3, "ledger row before the object", 0},
+    {4, "no comparison of bytes on a reused id", 0},
+    {5, "the one-hour clock rule", 0},
+    {6, "objects deleted before the finish is durable", 0},
+    {7, "recover only updates the rows it finds", 0},
+    {8, "collector without a void row", 0},
+    {9, "no sequence-number check, under rollback", 0},
+    {10, "sink delete without a fence", 0},
+    {11, "no compare-and-swap before a try", 0},
+    {12, "no acceptance deadline and no node lease", 0},
+    {13, "restore without plan objects", 0},
+    {14, "restore without adoption", 0},
+    {15, "restore without the fence", SIM_PROFILE_RESTORES},
+    {16, "restore: plans judged by number in place of the chain", 0},
+    {17, "restore: adoption without the copy", 0},
+    {18, "restore: different orphans of one id adopted by guess", 0},
+    {21, "no plan object before the commit", 0},
+    {22, "409 taken as failure", 0},
+    {23, "no answer taken as failure, with the data file deleted", 0},
+    {24, "void of an attempted plan without a fence", 0},
+    {25, "object key = batch id", 0},
+    {26, "fence taken as landed because main moved", SIM_PROFILE_VOIDS},
+    {27, "recover leaves a row of another uid than the chain's", 0},
+    {28, "recover leaves a pending row whose object is gone", 0},
+    {29, "a loser deletes its object after a lost answer", 0},
+    {30, "what the intake log holds gets its row in a sink that is deleted, too", 0},
+    {31, "embedded restore without the pointer in the store", 0},
+    {32, "claimed goes back to attempted", 0},
+    {33, "late claim without an empty append", 0},
+    {34, "early answers of a sink that somebody else changes", 0},
+    {35, "an early answer whose rows cannot be made at once is forgotten", 0},
 };
+
+i32 sim_planted_profile(i32 number)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(FAULTS); i++) {
+        if (FAULTS[i].number == number) {
+            return FAULTS[i].profile;
+        }
+    }
+    return 0;
+}
 
 bool sim_planted_at(size_t index, i32 *out_number, const char **out_meaning)
 {

@@ -57,6 +57,10 @@ static const struct sim_scope *scope_of(void)
 static const struct profile *profile_of(void)
 {
     u64 drawn = sim_hash(sim->config->seed ^ 0x9f0f, 0, 0);
+    i32 planted = sim_planted_profile(sim->config->planted);
+    if (planted > 0 && drawn % 2 != 0) {
+        return &PROFILES[planted - 1];
+    }
     return drawn % 2 == 0 ? &WIDE : &PROFILES[(drawn >> 8) % ARRAY_COUNT(PROFILES)];
 }
 
