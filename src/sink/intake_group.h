@@ -67,7 +67,8 @@ void intake_group_refuse(struct intake_group *group, err result, const struct er
 /* A group that is durable in the log: true when it may be answered now. It has bytes of its own
  * then, for a send goes with its answer; and nothing is refused any more. */
 bool intake_told_begin(struct intake_group *group);
-/* All but those that wait for their commit. */
+/* All but those that wait for their commit, and those of which elements were refused: their rejects
+ * files are there before their answer. */
 void intake_told_answer(struct intake_group *group);
 /* The ledger's transaction, which judges no more. */
 MUST_USE err intake_told_record(struct intake_group *group, struct error *error);

@@ -72,7 +72,8 @@ void intake_told_answer(struct intake_group *group)
 {
     for (size_t i = 0; i < group->count; i++) {
         struct intake_send *send = group->sends[i];
-        if (send->wait_us == 0) {
+        /* Who hears of refused elements finds them. */
+        if (send->wait_us == 0 && group->items[i].refused == 0) {
             group->sends[i] = NULL;
             intake_group_count(send);
             intake_send_accepted(send, group->items[i].state);

@@ -131,18 +131,21 @@ static void a_new_batch_is_answered_before_its_files_are_there(void **state)
     forget(&answer);
 }
 
-/* Refused elements have their file, and the counts theirs. */
-static void what_was_refused_is_told_and_kept(void **state)
+/* Who hears of refused elements finds them, and the counts. */
+static void what_was_refused_is_there_before_its_answer(void **state)
 {
     (void)state;
     gate_set(&f.gate, true);
     struct answer answer;
     struct answer whole;
     start_id(&answer, "a", "[{\"x\":1},7]");
-    finish(&answer);
+    gate_await(&f.gate, 1);
+    assert_null(queue_pop(answer.done, 20000));
     start_id(&whole, "b", "[7]");
     gate_set(&f.gate, false);
+    finish(&answer);
     finish(&whole);
+    assert_int_equal(count_files("rejects/"), 2);
     assert_has(&answer, "\"rejected\":1");
     assert_has(&whole, "\"state\":\"rejected\"");
     await_row("a");
@@ -385,7 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOGGED_TEST(a_new_batch_is_answered_before_its_files_are_there),
-        LOGGED_TEST(what_was_refused_is_told_and_kept),
+        LOGGED_TEST(what_was_refused_is_there_before_its_answer),
         LOGGED_TEST(a_resend_is_answered_when_the_first_has_its_row),
         LOGGED_TEST(a_resend_does_not_overtake_the_first_in_the_line),
         LOGGED_TEST(a_send_that_waits_for_its_commit_is_not_answered_early),
