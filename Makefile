@@ -35,7 +35,8 @@ sim: build/lhbox  ## 20,000 schedules of the whole protocol with faults, two at 
 sim-planted: setup  ## every planted fault of the protocol must be found
 	tools/sim planted
 
-models: setup  ## the protocol's Promela models, without and with planted faults
+models:  ## the protocol's Promela models, without and with planted faults
+	tools/setup models
 	tests/sim/models/run
 
 fuzz: setup  ## every fuzz harness for FUZZ_SECONDS (600)
