@@ -10,6 +10,7 @@
 #include "table/catalog_restore.h"
 
 enum { RECOVERY_BYTES_MAX = 256 * MIB, RECOVERY_PAGE = 100, EXIT_FOUND = 5 };
+#define EARLY_WAIT_US ((i64)2 * TIME_SECOND_US)
 
 static struct roll_env env_of(const struct recovery *recovery, const struct warehouse *warehouse)
 {
@@ -123,7 +124,11 @@ void recovery_watch(struct recovery *recovery)
                   LOG_S("data", recovery->service->data_directory));
         bool moved = false;
         intake_early_close_all(recovery->service->early);
-        watched = restore_pointers(recovery, &moved, &error);
+        bool made = intake_early_await(recovery->service->early, recovery->service->seam,
+                                       EARLY_WAIT_US);
+        watched = made ? restore_pointers(recovery, &moved, &error)
+                       : error_set(&error, BUSY, ERROR_UNAVAILABLE,
+                                   "accepted batches are not in the ledger yet");
         watched = watched == OK ? ledger_begin_recover(&recovery->service->db, STR(""), &error)
                                 : watched;
         watched = watched == OK ? incarnation_raise(&recovery->incarnation, &error) : watched;

@@ -10,9 +10,10 @@
  *   ledger     one transaction for the group           worker
  *   answer     the callback given at the beginning     worker
  *
- * Object first, row second, answer third (I1). Send keys are looked up in memory; whoever changes a
- * sink calls intake_notify_sink. A send belongs to the http thread until it is complete, then to
- * the intake. */
+ * Object first, row second, answer third (I1); with a log, what is surely new is answered as soon
+ * as its record is durable, and object and row follow (intake_early.h). Send keys are looked up in
+ * memory; whoever changes a sink calls intake_notify_sink. A send belongs to the http thread until
+ * it is complete, then to the intake. */
 #ifndef LHBOX_SINK_INTAKE_H
 #define LHBOX_SINK_INTAKE_H
 

@@ -23,7 +23,6 @@ struct intake_early {
     struct map *sinks;
     bool closed; /* those, too, that are not known yet */
     struct intake_early_group *open;
-    size_t kept;
     u64 tickets;
 };
 
@@ -108,15 +107,14 @@ bool intake_early_await(struct intake_early *early, const struct seam *seam, i64
 
 size_t intake_early_count(struct intake_early *early, str sink_id)
 {
-    size_t count = 0;
     if (early == NULL) {
         return 0;
     }
     (void)pthread_mutex_lock(&early->lock);
-    const struct intake_early_sink *sink = sink_id.data == NULL ? NULL : find(early, sink_id);
-    count = sink_id.data == NULL ? early->kept : sink == NULL ? 0 : sink->kept;
+    const struct intake_early_sink *sink = find(early, sink_id);
+    size_t count = sink == NULL ? 0 : sink->kept;
     for (const struct intake_early_group *group = early->open; group != NULL; group = group->next) {
-        count += sink_id.data == NULL || str_equal(group->sink->id, sink_id) ? 1 : 0;
+        count += str_equal(group->sink->id, sink_id) ? 1 : 0;
     }
     (void)pthread_mutex_unlock(&early->lock);
     return count;
@@ -202,6 +200,5 @@ void intake_early_leave(struct intake_early *early, struct intake_early_group *g
     *link = group->next;
     group->open = false;
     group->sink->kept += made ? 0 : 1;
-    early->kept += made ? 0 : 1;
     (void)pthread_mutex_unlock(&early->lock);
 }

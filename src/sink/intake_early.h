@@ -13,7 +13,8 @@
  *     is about to (a delete, a recover, an adoption, a person's decision) closes the sink first. No
  *     group of a closed sink is answered early any more while this process lives; and when closing
  *     returns, every group that was has its rows.
- * E4  The requests are young (I4).
+ * E4  The requests are young (I4). A batch of which elements were refused is answered when its
+ *     rejects file is there.
  *
  * What is answered early and is not in the ledger yet is there for whoever asks after
  * intake_early_await.
@@ -41,10 +42,11 @@ void intake_early_destroy(struct intake_early *early); /* NULL: does nothing */
 
 /* ---- whoever changes a sink; early may be NULL ---- */
 
-/* From now on nothing of it is answered early. What was is waited for: intake_early_count. */
+/* From now on nothing of it is answered early. What was is waited for: intake_early_count,
+ * and intake_early_await for all. */
 void intake_early_close_sink(struct intake_early *early, str sink_id);
 void intake_early_close_all(struct intake_early *early);
-/* How many groups of the sink (data NULL: of all) have their answer and not their rows. */
+/* How many groups of the sink have their answer and not their rows. */
 size_t intake_early_count(struct intake_early *early, str sink_id);
 
 /* ---- whoever reads the ledger for somebody who may have an answer; early may be NULL ---- */

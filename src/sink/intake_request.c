@@ -8,6 +8,7 @@
 #include "sink/intake_index.h"
 #include "sink/intake_line.h"
 #include "sink/intake_quota.h"
+#include "sink/intake_told.h"
 
 /* An intake request (step 1), as a machine. Its body is complete, checked and hashed; alone it goes
  * up to its sink's line, and from there on as one of a group. It begins on the http thread: glance,

@@ -1,3 +1,5 @@
+#include "sink/intake_told.h"
+
 #include "base/log.h"
 #include "sink/intake_line.h"
 

@@ -127,7 +127,7 @@ static void a_new_batch_is_answered_before_its_files_are_there(void **state)
     struct ledger_batch batch = row_of("a");
     assert_verifies(&batch, "{\"x\":1}");
     assert_int_equal(str_find(batch.answer, STR("\"accepted\":1")) > 0, 1);
-    assert_int_equal(intake_early_count(logged.early, STR("")), 0);
+    assert_int_equal(intake_early_count(logged.early, SINK), 0);
     forget(&answer);
 }
 
@@ -337,8 +337,8 @@ static void closing_waits_for_what_was_told(void **state)
     assert_int_equal(row_of("a").state, BATCH_PENDING);
 }
 
-/* Each of those who change a sink closes it: after them a new batch waits for the ledger. */
-static void whoever_changes_a_sink_closes_it(void **state)
+/* After it a new batch waits for the ledger. */
+static void a_persons_decision_closes_its_sink(void **state)
 {
     (void)state;
     const struct roll_env env = env_of();
@@ -397,7 +397,7 @@ int main(void)
         LOGGED_TEST(what_was_told_is_there_after_the_next_start),
         LOGGED_TEST(a_closed_sink_is_judged_by_the_ledger),
         LOGGED_TEST(closing_waits_for_what_was_told),
-        LOGGED_TEST(whoever_changes_a_sink_closes_it),
+        LOGGED_TEST(a_persons_decision_closes_its_sink),
         LOGGED_TEST(an_old_request_is_judged_by_the_ledger),
         cmocka_unit_test(every_edge_of_telling_was_taken),
     };
