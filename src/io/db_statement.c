@@ -280,6 +280,9 @@ MUST_USE static err connection_prepare(struct db_connection *connection,
     };
     int ok = sqlite3_busy_timeout(connection->handle, BUSY_WAIT_MS);
     if (role == DB_CONNECTION_WRITER) {
+        /* Room (16 MiB) for the pages of a large transaction, which otherwise go to the file and
+         * come back. */
+        TRY(db_connection_run(connection, "PRAGMA cache_size=-16384", error));
         TRY(pragma_is(connection, "PRAGMA journal_mode=WAL", STR("wal"), error));
     }
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {

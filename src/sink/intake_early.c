@@ -5,6 +5,7 @@
 #include "base/map.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { SINKS_EXPECTED = 64, SINKS_BYTES_MAX = 32 * MIB };
 #define LOOK_APART_US ((i64)200)
@@ -24,6 +25,7 @@ struct intake_early {
     bool closed; /* those, too, that are not known yet */
     struct intake_early_group *open;
     u64 tickets;
+    atomic_int awaiting; /* callers of intake_early_await */
 };
 
 struct intake_early *intake_early_create(void)
@@ -98,11 +100,18 @@ bool intake_early_await(struct intake_early *early, const struct seam *seam, i64
     u64 ticket = early->tickets;
     (void)pthread_mutex_unlock(&early->lock);
     i64 left = most_us;
+    atomic_fetch_add(&early->awaiting, 1);
     while (is_open_before(early, ticket) && left > 0) {
         seam_wait_us(seam, LOOK_APART_US);
         left -= LOOK_APART_US;
     }
+    atomic_fetch_sub(&early->awaiting, 1);
     return left > 0;
+}
+
+bool intake_early_is_awaited(const struct intake_early *early)
+{
+    return atomic_load(&early->awaiting) > 0;
 }
 
 size_t intake_early_count(struct intake_early *early, str sink_id)

@@ -55,6 +55,9 @@ size_t intake_early_count(struct intake_early *early, str sink_id);
  * most_us. */
 bool intake_early_await(struct intake_early *early, const struct seam *seam, i64 most_us);
 
+/* Somebody does so. */
+bool intake_early_is_awaited(const struct intake_early *early);
+
 /* ---- the intake ---- */
 
 /* NULL at the memory limit: nothing of it is answered early. */

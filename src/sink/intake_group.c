@@ -8,6 +8,7 @@
 #include "sink/batch.h"
 #include "sink/intake_lease.h"
 #include "sink/intake_line.h"
+#include "sink/intake_told.h"
 
 /* How often a transaction of a logged group is asked for whose answer is lost. */
 enum { LOGGED_TRIES_MAX = 8 };
@@ -231,13 +232,19 @@ MUST_USE static err put_object(struct intake_group *group, struct error *error)
     return OK;
 }
 
-err intake_group_put(struct intake_group *group, struct error *error)
+err intake_group_put_rejects(struct intake_group *group, struct error *error)
 {
     for (size_t i = 0; i < group->count; i++) {
         if (group->rejects[i].size > 0) {
             TRY(put_rejects(group, i, error));
         }
     }
+    return OK;
+}
+
+err intake_group_put(struct intake_group *group, struct error *error)
+{
+    TRY(intake_group_put_rejects(group, error));
     TRY(put_object(group, error));
     CRASH_POINT(intake_after_put);
     return OK;
@@ -255,13 +262,15 @@ static struct intake_log_record log_record(const struct intake_group *group,
         .count = group->count,
         .warehouse = group->warehouse->name,
         .object_key = group->object_key,
+        .body_at = group->body_at,
         .items = group->items,
         .rejects = group->rejects,
         .body = {NULL, group->body_size},
     };
 }
 
-/* Its writing begins; what is too large for the log is durable by itself, as without a log. */
+/* Its writing begins; what is too large for the log is durable by itself, as without a log. One
+ * that shares an object does not wait for room, for what is to make room may wait for it. */
 MUST_USE static err log_begin(struct intake_group *group, struct error *error)
 {
     struct intake_log *log = group->groups->log;
@@ -276,8 +285,9 @@ MUST_USE static err log_begin(struct intake_group *group, struct error *error)
     memcpy(pieces, group->pieces, group->piece_count * sizeof(*pieces));
     memcpy(pieces + group->piece_count, group->rejects, group->count * sizeof(*pieces));
     err begun = intake_log_begin(log, group->arena, group->warehouse, &record, pieces,
-                                 group->piece_count + group->count, &group->logged, error);
-    if (begun == LIMIT) {
+                                 group->piece_count + group->count, group->shared == NULL,
+                                 &group->logged, error);
+    if (begun == LIMIT && group->shared == NULL) {
         error_clear(error);
         return OK;
     }
@@ -304,10 +314,6 @@ MUST_USE static err log_void(struct intake_group *group, bool recorded, struct e
 void intake_group_settle(struct intake_group *group, bool recorded)
 {
     if (!group->logged.open) {
-        return;
-    }
-    if (group->told && !recorded && !PLANTED(35)) {
-        intake_log_keep(group->groups->log, &group->logged);
         return;
     }
     struct error error = {0};
@@ -422,6 +428,8 @@ err intake_group_store(struct intake_group *group, struct error *error)
     TRY(group_items(group, error));
     if (PLANTED(3) && group->count == 1) {
         TRY(intake_group_record(group, error));
+    } else {
+        intake_told_begin(group);
     }
     TRY(log_begin(group, error));
     if (group->logged.open) {
@@ -495,6 +503,11 @@ static void item_answer(const struct intake_group *group, struct intake_send *se
     }
 }
 
+void intake_group_answer_one(const struct intake_group *group, size_t index)
+{
+    item_answer(group, group->sends[index], &group->items[index]);
+}
+
 void intake_group_answer(struct intake_group *group)
 {
     const struct intake_options *options = group->groups->options;
@@ -506,9 +519,21 @@ void intake_group_answer(struct intake_group *group)
         options->accepted(options->accepted_context, group->sink->id);
     }
     for (size_t i = 0; i < group->count; i++) {
-        if (group->sends[i] != NULL) {
-            item_answer(group, group->sends[i], &group->items[i]);
-        }
+        intake_group_answer_one(group, i);
+    }
+}
+
+void intake_group_hold_answers(const struct intake_groups *groups)
+{
+    if (groups->options->answers_begin != NULL) {
+        groups->options->answers_begin();
+    }
+}
+
+void intake_group_release_answers(const struct intake_groups *groups)
+{
+    if (groups->options->answers_end != NULL) {
+        groups->options->answers_end();
     }
 }
 

@@ -13,10 +13,9 @@
 #include "sink/intake_wait.h"
 
 enum {
-    INTAKE_META_BYTES_MAX = 1900,        /* of one object, names and values; but see meta_max */
-    INTAKE_GROUP_BYTES_MAX = 16 * MIB,   /* of its body, unless it is one batch */
-    INTAKE_LOG_GROUP_BYTES_MAX = 900000, /* of a group that goes into the log, all of it */
-    INTAKE_GROUP_MAX = 1024,             /* sends; the metadata may bound those with rows before */
+    INTAKE_META_BYTES_MAX = 1900,      /* of one object, names and values; but see meta_max */
+    INTAKE_GROUP_BYTES_MAX = 16 * MIB, /* of its body, unless it is one batch */
+    INTAKE_GROUP_MAX = 1024,           /* sends; the metadata may bound those with rows before */
 };
 
 #define INTAKE_GROUP_ARENA_MAX ((size_t)64 * MIB)
@@ -43,10 +42,12 @@ bool intake_group_known(const struct intake_groups *groups, struct intake_send *
 /* Sends that waited for another one of their id are answered if the ledger knows it by now; else
  * they wait for the next group. */
 void intake_group_look_again(struct intake_group *group);
-/* What is to be stored, under a fresh uid; with a log it is durable in it. */
+/* What is to be stored, under a fresh uid; with a log it is durable in it. A group that may be
+ * answered early has joined an object of others then (`shared`), whatever the outcome. */
 MUST_USE err intake_group_store(struct intake_group *group, struct error *error);
 /* The rejects files, then the object: durable each by itself, if the log does not have them. */
 MUST_USE err intake_group_put(struct intake_group *group, struct error *error);
+MUST_USE err intake_group_put_rejects(struct intake_group *group, struct error *error);
 /* The ledger's transaction: OK when each send has its outcome. An answer that was lost is looked up
  * (`unsure`). */
 MUST_USE err intake_group_record(struct intake_group *group, struct error *error);
@@ -62,6 +63,11 @@ void intake_group_answer(struct intake_group *group);
 /* Failed or unknown: nothing is deleted, what was stored is an orphan that the collector knows. */
 void intake_group_refuse(struct intake_group *group, err result, const struct error *error);
 
+/* What is answered in between goes out together. */
+void intake_group_hold_answers(const struct intake_groups *groups);
+void intake_group_release_answers(const struct intake_groups *groups);
+/* One send by its outcome. */
+void intake_group_answer_one(const struct intake_group *group, size_t index);
 /* What a send hears when its group cannot be stored or recorded; 503 whatever it was. */
 enum error_code intake_group_refusal(const struct error *error);
 /* A send of the group was accepted. */

@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 
-/* An upper bound of an entry's size, so that a group is chosen without rendering anything. */
-static size_t entry_size_max(const struct intake_send *send)
+/* So that a group is chosen without rendering anything. */
+size_t intake_line_entry_max(const struct intake_send *send)
 {
     return send->batch_id.size + sizeof(";,12345678,12345678,123456,123456,,") + 43 + 22;
 }
@@ -52,9 +52,6 @@ struct room {
     size_t bytes_max;
 };
 
-/* What the log holds of a send beside its bytes: the row, above all the first answer in it. */
-enum { LOGGED_BESIDE = 640 };
-
 /* A store that takes more metadata than others has no other bound of its own (decisions 46). */
 static struct room group_room(const struct intake_group *group)
 {
@@ -94,8 +91,8 @@ static enum fit group_fit(const struct intake_group *group, struct intake_send *
     if (group->count > 0 && group->sends[0]->is_new && !send->is_new) {
         return FIT_LATER;
     }
-    size_t meta = room->meta + (intake_send_has_rows(send) ? entry_size_max(send) : 0);
-    size_t bytes = room->bytes + intake_body_stored(&send->body).size + LOGGED_BESIDE;
+    size_t meta = room->meta + (intake_send_has_rows(send) ? intake_line_entry_max(send) : 0);
+    size_t bytes = room->bytes + intake_body_stored(&send->body).size + INTAKE_LOG_BATCH_BYTES;
     bool over = meta > room->meta_max || bytes > room->bytes_max;
     bool ends = over || !same_node(group, send);
     if (group->count == INTAKE_GROUP_MAX || (group->count > 0 && ends)) {
@@ -156,22 +153,47 @@ bool intake_line_take(struct intake_group *group)
     return any;
 }
 
-struct intake_send *intake_line_delay(struct intake_sink *sink, enum error_code code)
+/* With the lock. */
+static struct intake_send *take_all(struct intake_sink *sink)
 {
-    (void)pthread_mutex_lock(&sink->lock);
-    sink->delayed++;
-    sink->delay_code = code;
     struct intake_send *first = sink->first;
     sink->first = NULL;
     sink->last = NULL;
-    (void)pthread_mutex_unlock(&sink->lock);
     return first;
+}
+
+static void refuse_all(struct intake_send *first, enum error_code code)
+{
+    while (first != NULL) {
+        struct intake_send *next = first->next;
+        intake_send_refuse_code(first, code);
+        first = next;
+    }
+}
+
+void intake_line_delay(struct intake_sink *sink, enum error_code code)
+{
+    (void)pthread_mutex_lock(&sink->lock);
+    sink->delayed = true;
+    sink->delay_code = code;
+    struct intake_send *first = take_all(sink);
+    (void)pthread_mutex_unlock(&sink->lock);
+    refuse_all(first, code);
+}
+
+void intake_line_give_up(struct intake_sink *sink, enum error_code code)
+{
+    (void)pthread_mutex_lock(&sink->lock);
+    sink->groups--;
+    struct intake_send *first = take_all(sink);
+    (void)pthread_mutex_unlock(&sink->lock);
+    refuse_all(first, code);
 }
 
 void intake_line_go_on(struct intake_sink *sink)
 {
     (void)pthread_mutex_lock(&sink->lock);
-    sink->delayed--;
+    sink->delayed = false;
     (void)pthread_mutex_unlock(&sink->lock);
 }
 

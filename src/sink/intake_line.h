@@ -11,7 +11,7 @@
 
 enum { INTAKE_GROUP_PLACES = 2 * INTAKE_GROUP_MAX };
 
-/* One group on its way; lies on the stack of the thread that drives it. */
+/* One group on its way; lies in its arena. */
 struct intake_group {
     const struct intake_groups *groups;
     struct arena *arena;
@@ -28,11 +28,14 @@ struct intake_group {
     str *pieces;  /* of the object */
     size_t piece_count;
     size_t body_size;
+    i64 body_at; /* where its bytes begin in the object */
     struct intake_logged logged;
     struct intake_early_group early;
+    struct intake_shared *shared; /* the object is others', too; NULL: it has one of its own */
     bool told;   /* those of its sends that do not wait have their answer, and are gone: NULL */
     bool unsure; /* a transaction's answer was lost: it may still commit */
-    struct intake_group *next; /* in flight beside it */
+    struct intake_group *next;   /* in flight beside it */
+    struct intake_group *member; /* of the same object, behind it */
 };
 
 static inline bool intake_send_has_rows(const struct intake_send *send)
@@ -40,16 +43,19 @@ static inline bool intake_send_has_rows(const struct intake_send *send)
     return send->body.accepted > 0;
 }
 
+/* An upper bound of what a send's entry takes in the object's metadata. */
+size_t intake_line_entry_max(const struct intake_send *send);
 /* With the sink's lock. */
 void intake_line_append(struct intake_sink *sink, struct intake_send *send);
 /* Takes the next group and counts it as in flight; false when nothing can be taken now, and then
  * the caller drives the sink no longer. What cannot be taken waits for a group in flight, whose
- * driver looks again. */
+ * last worker looks again. */
 bool intake_line_take(struct intake_group *group);
-/* Until intake_line_go_on what comes for the sink is refused with the code. All that wait, in order
- * of arrival, are the caller's. */
-struct intake_send *intake_line_delay(struct intake_sink *sink, enum error_code code);
+/* What waits for the sink, and until intake_line_go_on what comes for it, is refused. */
+void intake_line_delay(struct intake_sink *sink, enum error_code code);
 void intake_line_go_on(struct intake_sink *sink);
+/* Instead of taking a group: what waits is refused, and the caller drives the sink no longer. */
+void intake_line_give_up(struct intake_sink *sink, enum error_code code);
 /* Before its sends are answered: those that wait for an id of it may go on. */
 void intake_line_leave(struct intake_group *group);
 

@@ -29,7 +29,9 @@
  *     under a void uid, not for an id that another row has or that is in quarantine. What it does
  *     not make a row for, though nobody voided it, keeps its object: the orphan rules decide, as
  *     after every restore. A waiting row's object and rejects file are compared with the record,
- *     byte for byte, and put again where they differ.
+ *     byte for byte, and put again where they differ. An object that several records share leaves
+ *     the log at once; where a release has taken some of its records it is durable, and nothing is
+ *     ever taken from it.
  * L6  Rows are forgotten 7 days after their end, by running time. A record tells at which running
  *     time its request had begun; what began more than 6 days before is not made a row of, so that
  *     neither a log that was put back nor a request that stood still makes a batch twice.
@@ -101,6 +103,15 @@ static bool has_room(const struct intake_log *log, u64 bytes)
     return log->doubt == 0 && space.used + bytes + VOID_ROOM_BYTES <= space.total;
 }
 
+bool intake_log_has_room(struct intake_log *log, size_t bytes, size_t batches)
+{
+    u64 most = (u64)bytes + (u64)batches * INTAKE_LOG_BATCH_BYTES;
+    (void)pthread_mutex_lock(&log->lock);
+    bool room = most <= INTAKE_LOG_GROUP_BYTES_MAX && has_room(log, most);
+    (void)pthread_mutex_unlock(&log->lock);
+    return room;
+}
+
 static void ask_checkpoint(struct intake_log *log)
 {
     if (log->wakes != NULL) {
@@ -126,9 +137,9 @@ static bool try_enter(struct intake_log *log, const struct warehouse *warehouse,
 }
 
 MUST_USE static err enter(struct intake_log *log, const struct warehouse *warehouse, u64 bytes,
-                          struct intake_logged *logged, struct error *error)
+                          bool waits, struct intake_logged *logged, struct error *error)
 {
-    i64 left = log->options.full_wait_us;
+    i64 left = waits ? log->options.full_wait_us : 0;
     while (!try_enter(log, warehouse, bytes, logged)) {
         ask_checkpoint(log);
         if (left <= 0) {
@@ -166,7 +177,7 @@ MUST_USE static err print(struct arena *arena, const struct intake_log_record *r
 
 err intake_log_begin(struct intake_log *log, struct arena *arena, const struct warehouse *warehouse,
                      const struct intake_log_record *record, const str *pieces, size_t piece_count,
-                     struct intake_logged *out_logged, struct error *error)
+                     bool waits, struct intake_logged *out_logged, struct error *error)
 {
     buf head;
     TRY(print(arena, record, &head, error));
@@ -178,7 +189,7 @@ err intake_log_begin(struct intake_log *log, struct arena *arena, const struct w
         return error_set(error, LIMIT, ERROR_OVERLOADED,
                          "the group is too large for the intake log");
     }
-    TRY(enter(log, warehouse, bytes, out_logged, error));
+    TRY(enter(log, warehouse, bytes, waits, out_logged, error));
     metric_add(METRIC_INTAKE_LOG_GROUPS, 1);
     err submitted = submit(log, arena, buf_str(&head), pieces, piece_count, &out_logged->position,
                            error);
@@ -219,15 +230,19 @@ void intake_log_doubt(struct intake_log *log, const struct intake_logged *logged
 void intake_log_keep(struct intake_log *log, struct intake_logged *logged)
 {
     (void)pthread_mutex_lock(&log->lock);
-    unlink_logged(log, logged);
-    log->kept = logged->floor < log->kept ? logged->floor : log->kept;
+    for (; logged != NULL; logged = logged->beside) {
+        unlink_logged(log, logged);
+        log->kept = logged->floor < log->kept ? logged->floor : log->kept;
+    }
     (void)pthread_mutex_unlock(&log->lock);
 }
 
 void intake_log_end(struct intake_log *log, struct intake_logged *logged)
 {
     (void)pthread_mutex_lock(&log->lock);
-    unlink_logged(log, logged);
+    for (; logged != NULL; logged = logged->beside) {
+        unlink_logged(log, logged);
+    }
     log->ended_us = seam_monotonic_us(log->options.seam);
     (void)pthread_mutex_unlock(&log->lock);
     struct journal_space space = journal_space(log->options.journal);

@@ -13,6 +13,11 @@
 #include "sink/intake_log_record.h"
 #include "sink/warehouse.h"
 
+enum {
+    INTAKE_LOG_GROUP_BYTES_MAX = 900000, /* of a group that goes into the log, all of it */
+    INTAKE_LOG_BATCH_BYTES = 640, /* of a batch beside its bytes: the row, and its first answer */
+};
+
 struct intake_log;
 
 struct intake_log_options {
@@ -55,17 +60,20 @@ struct intake_logged {
     u64 position; /* of its record */
     bool open;
     struct intake_logged *next;
+    struct intake_logged *beside; /* of others that end together with it */
 };
 
 /* Whether a group of this warehouse may be logged. */
 bool intake_log_takes(const struct intake_log *log, const struct warehouse *warehouse);
+/* A group of so many bytes and batches would not have to wait for room, as it looks. */
+bool intake_log_has_room(struct intake_log *log, size_t bytes, size_t batches);
 /* Submits the accepting record; the body's and the rejects files' bytes are the pieces behind it.
  * OK: intake_log_end must follow. LIMIT: too large for the log. BUSY: the log is full, or refuses
- * for a while. */
+ * for a while; `waits`: and was so all the time that a group waits for room. */
 MUST_USE err intake_log_begin(struct intake_log *log, struct arena *arena,
                               const struct warehouse *warehouse,
                               const struct intake_log_record *record, const str *pieces,
-                              size_t piece_count, struct intake_logged *out_logged,
+                              size_t piece_count, bool waits, struct intake_logged *out_logged,
                               struct error *error);
 /* Until the record is durable. */
 MUST_USE err intake_log_wait(struct intake_log *log, const struct intake_logged *logged,
@@ -75,9 +83,11 @@ MUST_USE err intake_log_void(struct intake_log *log, struct arena *arena,
                              const struct intake_log_record *record, struct error *error);
 /* Nobody can tell what became of it: the log takes nothing more until it is released. */
 void intake_log_doubt(struct intake_log *log, const struct intake_logged *logged);
-/* The process ends before it is through: the log keeps it for the next start. */
+/* The process ends before they (it, and those beside it) are through: the log keeps them for the
+ * next start. NULL: none. */
 void intake_log_keep(struct intake_log *log, struct intake_logged *logged);
-/* It is through: each batch has its row, or will never have one. */
+/* They are through, at once for every checkpoint: each batch has its row, or will never have one.
+ */
 void intake_log_end(struct intake_log *log, struct intake_logged *logged);
 
 /* ---- of the replay ---- */

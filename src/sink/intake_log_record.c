@@ -2,7 +2,8 @@
 
 #include "base/assert.h"
 
-enum { RECORD_FORMAT = 1 };
+/* The first one had no body_at: no object was shared. */
+enum { RECORD_FORMAT_FIRST = 1, RECORD_FORMAT = 2 };
 
 /* ---- printing ---- */
 
@@ -45,6 +46,7 @@ void intake_log_record_print(buf *out, const struct intake_log_record *record)
     put_number(out, record->count, 2);
     buf_append(out, id_uid_str(&record->uid));
     put_text(out, record->sink_id);
+    put_number(out, (u64)record->body_at, 8);
     if (record->kind == INTAKE_LOG_VOID) {
         for (size_t i = 0; i < record->count; i++) {
             put_number(out, record->voided[i] ? 1 : 0, 1);
@@ -125,11 +127,14 @@ static void take_item(struct reader *reader, struct ledger_accept *item, size_t 
     *rejects_size = (size_t)take_number(reader, 4);
 }
 
-static bool segment_fits(const struct ledger_accept *item, size_t body_size)
+static bool segment_fits(const struct ledger_accept *item, i64 body_at, size_t body_size)
 {
     u64 size = body_size;
-    return item->rows == 0 ||
-           ((u64)item->offset <= size && (u64)item->bytes <= size - (u64)item->offset);
+    if (item->rows == 0) {
+        return true;
+    }
+    u64 offset = (u64)(item->offset - body_at);
+    return item->offset >= body_at && offset <= size && (u64)item->bytes <= size - offset;
 }
 
 static void take_accept(struct reader *reader, struct intake_log_record *record, size_t *sizes)
@@ -142,7 +147,8 @@ static void take_accept(struct reader *reader, struct intake_log_record *record,
         take_item(reader, item, &sizes[i]);
         item->uid = record->uid;
         item->object_key = item->rows > 0 ? record->object_key : STR("");
-        reader->good = reader->good && item->batch_id.size > 0 && segment_fits(item, body_size);
+        reader->good = reader->good && item->batch_id.size > 0 &&
+                       segment_fits(item, record->body_at, body_size);
     }
     record->body = take(reader, body_size);
     for (size_t i = 0; i < record->count; i++) {
@@ -174,11 +180,13 @@ err intake_log_record_parse(struct arena *arena, str bytes, struct intake_log_re
     record.count = (size_t)take_number(&reader, 2);
     str uid = take(&reader, ID_UID_SIZE);
     bool known = record.kind == INTAKE_LOG_ACCEPT || record.kind == INTAKE_LOG_VOID;
-    if (!reader.good || format != RECORD_FORMAT || !known || record.count == 0 ||
+    bool readable = format == RECORD_FORMAT || format == RECORD_FORMAT_FIRST;
+    if (!reader.good || !readable || !known || record.count == 0 ||
         record.count > INTAKE_LOG_BATCHES_MAX || !id_uid_parse(uid, &record.uid)) {
         return parse_trouble(error);
     }
     record.sink_id = take_text(&reader);
+    record.body_at = format == RECORD_FORMAT_FIRST ? 0 : take_count(&reader);
     record.items = arena_array(arena, record.count, sizeof(*record.items));
     record.rejects = arena_array(arena, record.count, sizeof(*record.rejects));
     record.voided = arena_array(arena, record.count, sizeof(*record.voided));

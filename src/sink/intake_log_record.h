@@ -23,9 +23,11 @@ struct intake_log_record {
     /* accepting; the items' uid is the record's, their outcome is not of it */
     str warehouse;
     str object_key; /* empty: no batch has rows */
+    i64 body_at;    /* where the body begins in the object, of which other records may have parts;
+                     * with the uid it names the record to its voids, too */
     struct ledger_accept *items;
     str *rejects; /* of each batch; empty: no element of it was refused */
-    str body;     /* of the object */
+    str body;     /* of the object; the items' offsets are those in the object */
     /* voiding */
     bool *voided; /* of each batch */
 };

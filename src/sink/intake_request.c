@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "base/planted.h"
 #include "base/queue.h"
+#include "sink/intake_apply.h"
 #include "sink/intake_dry.h"
 #include "sink/intake_index.h"
 #include "sink/intake_line.h"
@@ -15,15 +16,15 @@
  * and from there the line where nothing can block it. A worker goes on with what is to be looked
  * up, and with a line that nobody drives.
  *
- *    glance ───────────────┐                                         ┌─► tell ─┐
- *      │  maybe known      │ surely new                              │         ▼
- *      ▼                   ▼                                         │   ┌──► put ──► record
- *     look ──► quota ──► line ──► take ──────────────────────► store ┴───┘     │        │
- *      │  │      │        │        │ ▲ │                        ▲ │            │        │
- *      │  │      │        │        │ │ └─ some waited for ──► again            │        │
- *      │  │      │        │        │ │    an id in flight       │ │            │        │
- *      ▼  │      ▼        ▼        ▼ │                          ▼ ▼            ▼        ▼
- *     done│     done     done    done└───────────────────────── leave ◄────────┴────────┘
+ *    glance ───────────────┐                                          shares an object
+ *      │  maybe known      │ surely new                            ┌──► tell ──► pass ──► apply ─┐
+ *      ▼                   ▼                                       │              ▲ │      │ ▲   │
+ *     look ──► quota ──► line ──► take ────────────────────────► store ───────────┘ │      └─┘   │
+ *      │  │      │        │        │ ▲ │                          ▲ │ │   failed    ▼            ▼
+ *      │  │      │        │        │ │ └─ some waited for ──► again │ └──► put     take        take
+ *      │  │      │        │        │ │    an id in flight       │   │       │ │
+ *      ▼  │      ▼        ▼        ▼ │                          ▼   ▼       │ ▼
+ *     done│     done     done    done└───────────────────────── leave ◄─────┴ record
  *     known,    no room  another nothing                        │ │ │
  *     answered           drives  waits      ▲                   │ │ └──► refuse ──► take
  *         ▼                                 │                   │ └────► clean ─┐
@@ -38,31 +39,31 @@
  * quota    intake_quota_take                    the ledger did not know the id
  * line     joins the line of its sink           the bucket has room; no batch of the ledger has the
  *                                               id, or only since a moment: then record tells (I2)
- * take     intake_line_take: what waits         this worker drives the sink, and no group of its
- *          becomes a group                      own is in flight: each one it took is answered
+ * take     intake_line_take: what waits         this worker drives the sink, and each group that it
+ *          becomes a group                      took is answered, or belongs to a shared object
  * again    intake_group_look_again: another     a group in flight, perhaps empty, and sends whose
  *          read of the ledger                   id was in flight before
  * store    intake_group_store: the record in    no two of the group have one id, and none has the
  *          the log, where there is a log        id of another group in flight
- * tell     intake_told_answer: an early answer  the group is durable in the log, and nothing can
- *                                               be said against it any more (intake_early.h)
- * put      intake_group_put: rejects files,     the group is durable in the log, or there is none
- *          then the object
- * record   intake_group_record, or              all files of the group are durable (I1)
- *          intake_told_record: one transaction
- * leave    intake_line_leave                    the group's transaction is over, or there was none
- * clean    intake_group_clean: losers' files    each send of the group has its outcome, surely
- * answer   intake_group_answer                  the same, and what nobody refers to is gone; or an
- *                                               outcome was looked up, and nothing may go (A4)
- * refuse   intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is
- *                                               deleted: it is the collector's
- * done     the thread's turn is over            the send was answered, waits for its commit
- *                                               (intake_wait), or is in the line of a driven sink
+ * tell     intake_told_answer: an early answer  the group is durable in the log, has its place in a
+ *                                               shared object, and nothing can be said against it
+ *                                               any more (intake_early.h)
+ * pass     intake_apply_arrive                  it was told, or it failed and was refused; its
+ *                                               object may lack others yet
+ * apply    intake_apply_run: files and rows of  all groups of the object have arrived, and no other
+ *          a shared object                      worker applies one of this sink
+ * put      intake_group_put: rejects files,     the group has an object of its own; it is durable
+ * in then the object                      the log, or there is none record   intake_group_record:
+ * one transaction all files of the group are durable (I1) leave    intake_line_leave the group's
+ * transaction is over, or there was none clean    intake_group_clean: losers' files    each send of
+ * the group has its outcome, surely answer   intake_group_answer                  the same, and
+ * what nobody refers to is gone; or an outcome was looked up, and nothing may go (A4) refuse
+ * intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is deleted: it is
+ * the collector's done     the thread's turn is over            the send was answered, waits for
+ * its commit (intake_wait), or is in the line of a driven sink
  *
  * Object first, row second, answer third: no edge leads around put or record to a 2xx but the
- * ledger's word that the id is known, and tell, where the log has both. What was told does not fail
- * any more: put and record are done again until they succeed, or the process ends and the next one
- * replays the log. */
+ * ledger's word that the id is known, and tell, where the log has both. */
 
 enum state {
     AT_GLANCE,
@@ -74,6 +75,8 @@ enum state {
     AT_AGAIN,
     AT_STORE,
     AT_TELL,
+    AT_PASS,
+    AT_APPLY,
     AT_PUT,
     AT_RECORD,
     AT_LEAVE,
@@ -84,9 +87,9 @@ enum state {
     AT_DONE,
 };
 
-static const char *const STATES[] = {"glance", "look",   "try",    "quota", "line",   "take",
-                                     "again",  "store",  "tell",   "put",   "record", "leave",
-                                     "clean",  "answer", "refuse", "done"};
+static const char *const STATES[] = {"glance", "look",  "try",   "quota",  "line",   "take",
+                                     "again",  "store", "tell",  "pass",   "apply",  "put",
+                                     "record", "leave", "clean", "answer", "refuse", "done"};
 
 #define TO(name) MACHINE_TO(AT_##name)
 static const u32 EDGES[] = {
@@ -97,8 +100,10 @@ static const u32 EDGES[] = {
     [AT_LINE] = TO(TAKE) | TO(DONE),
     [AT_TAKE] = TO(AGAIN) | TO(STORE) | TO(DONE),
     [AT_AGAIN] = TO(STORE) | TO(LEAVE),
-    [AT_STORE] = TO(TELL) | TO(PUT) | TO(LEAVE),
-    [AT_TELL] = TO(PUT),
+    [AT_STORE] = TO(TELL) | TO(PASS) | TO(PUT) | TO(LEAVE),
+    [AT_TELL] = TO(PASS),
+    [AT_PASS] = TO(APPLY) | TO(TAKE),
+    [AT_APPLY] = TO(APPLY) | TO(TAKE),
     [AT_PUT] = TO(RECORD) | TO(LEAVE),
     [AT_RECORD] = TO(LEAVE),
     [AT_LEAVE] = TO(TAKE) | TO(CLEAN) | TO(ANSWER) | TO(REFUSE),
@@ -111,17 +116,15 @@ static const u32 EDGES[] = {
 static const struct machine MACHINE = {"intake", STATES, EDGES, ARRAY_COUNT(EDGES)};
 _Static_assert(ARRAY_COUNT(STATES) == ARRAY_COUNT(EDGES), "each state has a name");
 
-#define TOLD_AGAIN_US      ((i64)100000)
-#define TOLD_AGAIN_LAST_US ((i64)2 * TIME_SECOND_US)
-
 /* One worker's turn. The send is somebody else's once it is in the line. */
 struct turn {
     const struct intake_groups *groups;
     struct intake_send *send;
     struct intake_sink *sink;
     const struct warehouse *warehouse;
-    struct intake_group group; /* from take to answer or refuse */
-    err result;                /* of store and record */
+    struct intake_group *group;   /* from take to pass, answer or refuse */
+    struct intake_shared *shared; /* to be applied */
+    err result;                   /* of store and record */
     struct error error;
 };
 
@@ -177,128 +180,122 @@ static enum state join_line(struct turn *turn)
     return drive ? AT_TAKE : AT_DONE;
 }
 
+static void group_drop(struct turn *turn)
+{
+    if (turn->group != NULL) {
+        arena_destroy(turn->group->arena);
+        turn->group = NULL;
+    }
+}
+
 static enum state take(struct turn *turn)
 {
-    arena_destroy(turn->group.arena);
-    turn->group = (struct intake_group){
-        .groups = turn->groups, .sink = turn->sink, .warehouse = turn->warehouse};
+    struct arena *arena = arena_create(INTAKE_GROUP_ARENA_MAX);
     turn->result = OK;
     error_clear(&turn->error);
-    if (!intake_line_take(&turn->group)) {
+    turn->group = arena_alloc(arena, sizeof(*turn->group));
+    if (turn->group == NULL) {
+        arena_destroy(arena);
+        intake_line_give_up(turn->sink, ERROR_OVERLOADED);
         return AT_DONE;
     }
-    turn->group.arena = arena_create(INTAKE_GROUP_ARENA_MAX);
-    return turn->group.again != NULL ? AT_AGAIN : AT_STORE;
+    *turn->group = (struct intake_group){
+        .groups = turn->groups, .arena = arena, .sink = turn->sink, .warehouse = turn->warehouse};
+    if (!intake_line_take(turn->group)) {
+        group_drop(turn);
+        return AT_DONE;
+    }
+    return turn->group->again != NULL ? AT_AGAIN : AT_STORE;
 }
 
 static enum state look_again(struct turn *turn)
 {
-    intake_group_look_again(&turn->group);
-    return turn->group.count > 0 ? AT_STORE : AT_LEAVE;
+    intake_group_look_again(turn->group);
+    return turn->group->count > 0 ? AT_STORE : AT_LEAVE;
 }
 
 static enum state store(struct turn *turn)
 {
-    turn->result = intake_group_store(&turn->group, &turn->error);
+    struct intake_group *group = turn->group;
+    turn->result = intake_group_store(group, &turn->error);
+    if (group->shared == NULL) {
+        return turn->result == OK ? AT_PUT : AT_LEAVE;
+    }
+    if (turn->result == OK) {
+        turn->result = intake_told_check(group, &turn->error);
+    }
     if (turn->result != OK) {
-        return AT_LEAVE;
+        intake_told_fail(group, turn->result, &turn->error);
     }
-    return intake_told_begin(&turn->group) ? AT_TELL : AT_PUT;
-}
-
-static void hold_answers(const struct turn *turn)
-{
-    if (turn->groups->options->answers_begin != NULL) {
-        turn->groups->options->answers_begin();
-    }
-}
-
-static void release_answers(const struct turn *turn)
-{
-    if (turn->groups->options->answers_end != NULL) {
-        turn->groups->options->answers_end();
-    }
+    return turn->result == OK ? AT_TELL : AT_PASS;
 }
 
 static enum state tell(struct turn *turn)
 {
-    hold_answers(turn);
-    intake_told_answer(&turn->group);
-    release_answers(turn);
+    intake_told_answer(turn->group);
     CRASH_POINT(intake_told);
-    return AT_PUT;
+    return AT_PASS;
 }
 
-/* Once, or for a group that was told until it succeeds: what is full or down is so for a while. */
-static void do_through(struct turn *turn, err (*work)(struct intake_group *, struct error *))
+static enum state pass(struct turn *turn)
 {
-    struct intake_group *group = &turn->group;
-    struct arena_mark mark = arena_mark(group->arena);
-    i64 pause = TOLD_AGAIN_US;
-    bool delayed = false;
-    turn->result = work(group, &turn->error);
-    while (turn->result != OK && group->told && !atomic_load(turn->groups->closing) &&
-           !PLANTED(35)) {
-        if (!delayed) {
-            intake_told_delay(group, turn->result, &turn->error);
-        }
-        delayed = true;
-        seam_wait_us(turn->groups->options->seam, pause);
-        pause = num_min_i64(2 * pause, TOLD_AGAIN_LAST_US);
-        error_clear(&turn->error);
-        arena_reset_to(group->arena, mark); /* of a work that fails nothing stays in the group */
-        turn->result = work(group, &turn->error);
-    }
-    if (delayed) {
-        intake_told_go_on(group);
-    }
+    turn->shared = intake_apply_arrive(turn->group);
+    turn->group = NULL;
+    return turn->shared != NULL ? AT_APPLY : AT_TAKE;
+}
+
+static enum state apply(struct turn *turn)
+{
+    turn->shared = intake_apply_run(turn->shared);
+    return turn->shared != NULL ? AT_APPLY : AT_TAKE;
 }
 
 static enum state put(struct turn *turn)
 {
-    do_through(turn, intake_group_put);
+    turn->result = intake_group_put(turn->group, &turn->error);
     return turn->result == OK ? AT_RECORD : AT_LEAVE;
 }
 
 static enum state record(struct turn *turn)
 {
-    do_through(turn, turn->group.told ? intake_told_record : intake_group_record);
+    turn->result = intake_group_record(turn->group, &turn->error);
     if (turn->result == OK) {
-        intake_told_learn(&turn->group);
+        intake_told_learn(turn->group);
     }
     return AT_LEAVE;
 }
 
 static enum state leave(struct turn *turn)
 {
-    intake_group_settle(&turn->group, turn->result == OK);
-    intake_told_end(&turn->group, turn->result == OK);
-    intake_line_leave(&turn->group);
-    if (turn->group.count == 0) {
+    struct intake_group *group = turn->group;
+    intake_group_settle(group, turn->result == OK);
+    intake_line_leave(group);
+    if (group->count == 0) {
+        group_drop(turn);
         return AT_TAKE;
     }
     if (turn->result != OK) {
         return AT_REFUSE;
     }
-    return turn->group.told || (turn->group.unsure && !PLANTED(29)) ? AT_ANSWER : AT_CLEAN;
+    return group->unsure && !PLANTED(29) ? AT_ANSWER : AT_CLEAN;
 }
 
 static enum state answer_all(struct turn *turn, enum state state)
 {
-    hold_answers(turn);
+    intake_group_hold_answers(turn->groups);
     if (state == AT_ANSWER) {
-        intake_group_answer(&turn->group);
+        intake_group_answer(turn->group);
     } else {
-        intake_group_refuse(&turn->group, turn->result, &turn->error);
+        intake_group_refuse(turn->group, turn->result, &turn->error);
     }
-    release_answers(turn);
+    intake_group_release_answers(turn->groups);
+    group_drop(turn);
     return AT_TAKE;
 }
 
 /* Does the state's work; answers the next state. */
 static enum state step(struct turn *turn, enum state state)
 {
-    struct intake_group *group = &turn->group;
     switch (state) {
     case AT_GLANCE: /* the http thread's: intake_request_meet */
         break;
@@ -319,6 +316,10 @@ static enum state step(struct turn *turn, enum state state)
         return store(turn);
     case AT_TELL:
         return tell(turn);
+    case AT_PASS:
+        return pass(turn);
+    case AT_APPLY:
+        return apply(turn);
     case AT_PUT:
         return put(turn);
     case AT_RECORD:
@@ -326,7 +327,7 @@ static enum state step(struct turn *turn, enum state state)
     case AT_LEAVE:
         return leave(turn);
     case AT_CLEAN:
-        intake_group_clean(group);
+        intake_group_clean(turn->group);
         return AT_ANSWER;
     case AT_ANSWER:
     case AT_REFUSE:
@@ -382,7 +383,7 @@ bool intake_request_meet(const struct intake_groups *groups, struct intake_send 
     struct intake_sink *sink = send->sink;
     bool taken = false;
     (void)pthread_mutex_lock(&sink->lock);
-    enum error_code delay = sink->delayed > 0 ? sink->delay_code : ERROR_NONE;
+    enum error_code delay = sink->delayed ? sink->delay_code : ERROR_NONE;
     if (delay != ERROR_NONE && send->mode == INTAKE_ACCEPT) {
         (void)pthread_mutex_unlock(&sink->lock);
         intake_send_refuse_code(send, delay);

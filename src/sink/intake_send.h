@@ -23,8 +23,12 @@ struct intake_sink {
     struct intake_send *first; /* what waits for a PUT, in order of arrival */
     struct intake_send *last;
     struct intake_group *in_flight;
-    i32 groups;  /* that are driven */
-    i32 delayed; /* of them, those that were answered and cannot be recorded for now */
+    i32 groups; /* workers that drive the line */
+    /* intake_apply.h */
+    struct intake_shared *open;   /* groups join it */
+    struct intake_shared *sealed; /* none joins it any more, and not all of it are durable */
+    bool applying;
+    bool delayed;               /* what was answered cannot be applied for now */
     enum error_code delay_code; /* what is heard meanwhile */
     struct intake_send *driver; /* in the queue: drive this sink */
     _Atomic u64 commits;        /* how often batches of it became final */

@@ -1,6 +1,8 @@
 #include "sink/intake_told.h"
 
+#include "base/assert.h"
 #include "base/log.h"
+#include "sink/intake_apply.h"
 #include "sink/intake_line.h"
 
 /* A group that is answered before its rows are in the ledger: intake_early.h tells when that may
@@ -50,87 +52,90 @@ static bool keep_bytes(struct intake_group *group)
     return true;
 }
 
+/* Early first, then the place: whoever closes the sink waits for what has entered. */
 static bool enter(struct intake_group *group)
 {
     struct intake_early *early = group->groups->early;
     struct intake_early_sink *sink = intake_early_sink_of(early, group->sink->id);
-    return sink != NULL &&
-           intake_early_enter(early, sink, (i64)group->count, (i64)group->body_size, &group->early);
+    if (sink == NULL ||
+        !intake_early_enter(early, sink, (i64)group->count, (i64)group->body_size, &group->early)) {
+        return false;
+    }
+    bool joined = intake_apply_join(group);
+    if (!joined) {
+        intake_early_leave(early, &group->early, true);
+    }
+    return joined;
 }
 
-bool intake_told_begin(struct intake_group *group)
+/* A group without an object of its own has nothing to share. */
+void intake_told_begin(struct intake_group *group)
 {
-    bool may = group->groups->early != NULL && group->logged.open && group->sends[0]->is_new;
-    group->told = may && are_young(group) && keep_bytes(group) && enter(group);
-    for (size_t i = 0; i < group->count && group->told; i++) {
-        struct ledger_accept *item = &group->items[i];
-        item->outcome = ACCEPT_NEW;
-        item->state = item->rows > 0 ? BATCH_PENDING : BATCH_REJECTED;
-    }
-    return group->told;
+    const struct intake_groups *groups = group->groups;
+    bool may = groups->early != NULL && group->sends[0]->is_new && group->body_size > 0 &&
+               intake_log_takes(groups->log, group->warehouse) &&
+               intake_log_has_room(groups->log, group->body_size, group->count);
+    bool joined = may && are_young(group) && keep_bytes(group) && enter(group);
+    assert(joined == (group->shared != NULL));
+}
+
+err intake_told_check(const struct intake_group *group, struct error *error)
+{
+    return are_young(group) ? OK
+                            : error_set(error, BUSY, ERROR_UNAVAILABLE,
+                                        "the group was too long on its way to the log");
 }
 
 void intake_told_answer(struct intake_group *group)
 {
+    group->told = true;
+    intake_group_hold_answers(group->groups);
     for (size_t i = 0; i < group->count; i++) {
         struct intake_send *send = group->sends[i];
+        struct ledger_accept *item = &group->items[i];
+        item->outcome = ACCEPT_NEW;
+        item->state = item->rows > 0 ? BATCH_PENDING : BATCH_REJECTED;
         /* Who hears of refused elements finds them. */
-        if (send->wait_us == 0 && group->items[i].refused == 0) {
+        if (send->wait_us == 0 && item->refused == 0) {
             group->sends[i] = NULL;
             intake_group_count(send);
-            intake_send_accepted(send, group->items[i].state);
+            intake_send_accepted(send, item->state);
         }
     }
+    intake_group_release_answers(group->groups);
+}
+
+void intake_told_fail(struct intake_group *group, err result, const struct error *error)
+{
+    intake_group_settle(group, false);
+    intake_told_end(group, true);
+    intake_group_hold_answers(group->groups);
+    intake_group_refuse(group, result, error);
+    intake_group_release_answers(group->groups);
+    group->count = 0;
 }
 
 /* ---- its rows ---- */
 
-/* A row that is not made, against all that was certain, has its object kept: the orphan rules take
- * it in. */
-err intake_told_record(struct intake_group *group, struct error *error)
+void intake_told_delay(struct intake_sink *sink, err result, const struct error *error)
 {
-    enum ledger_logged *logged = arena_array(group->arena, group->count, sizeof(*logged));
-    bool *voided = arena_array(group->arena, group->count, sizeof(*voided));
-    if (logged == NULL || voided == NULL) {
-        return error_memory(error);
-    }
-    for (size_t i = 0; i < group->count; i++) {
-        group->items[i].began_running_us = INT64_MAX; /* nobody else has had the id meanwhile */
-    }
-    TRY(ledger_accept_logged(group->groups->options->db, group->arena, group->sink->id,
-                             group->items, voided, group->count, logged, error));
-    CRASH_POINT(intake_after_ledger);
-    for (size_t i = 0; i < group->count; i++) {
-        if (logged[i] == LEDGER_LOGGED_ORPHAN || logged[i] == LEDGER_LOGGED_NOTHING) {
-            log_event(LOG_ERROR, "accepted_batch_has_no_row", LOG_S("sink", group->sink->id),
-                      LOG_S("batch_id", group->items[i].batch_id),
-                      LOG_S("object", group->object_key));
-        }
-    }
-    return OK;
-}
-
-void intake_told_delay(struct intake_group *group, err result, const struct error *error)
-{
-    enum error_code code = intake_group_refusal(error);
-    struct intake_send *send = intake_line_delay(group->sink, code);
-    log_error("accepted_group_waits", result, error, group->sink->id);
-    while (send != NULL) {
-        struct intake_send *next = send->next;
-        intake_send_refuse_code(send, code);
-        send = next;
-    }
-}
-
-void intake_told_go_on(struct intake_group *group)
-{
-    intake_line_go_on(group->sink);
+    log_error("accepted_group_waits", result, error, sink->id);
+    intake_line_delay(sink, intake_group_refusal(error));
 }
 
 void intake_told_end(struct intake_group *group, bool made)
 {
-    if (group->early.open) {
-        intake_early_leave(group->groups->early, &group->early, made);
+    intake_early_leave(group->groups->early, &group->early, made);
+}
+
+void intake_told_answer_rest(struct intake_group *group, bool made)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->sends[i] != NULL && made) {
+            intake_group_answer_one(group, i);
+        } else if (group->sends[i] != NULL) {
+            intake_send_refuse_code(group->sends[i], ERROR_UNAVAILABLE);
+        }
     }
 }
 
@@ -142,7 +147,7 @@ void intake_told_learn(struct intake_group *group)
     const struct intake_groups *groups = group->groups;
     struct intake_early *early = groups->early;
     struct ledger_room room = {0};
-    if (early == NULL || !group->logged.open || group->told) {
+    if (early == NULL || !group->logged.open) {
         return;
     }
     struct intake_early_sink *sink = intake_early_sink_of(early, group->sink->id);

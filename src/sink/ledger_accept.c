@@ -448,29 +448,29 @@ static err accept_logged_item(struct db_tx *tx, struct logged *logged, struct ac
     struct ledger_accept *item = &acceptance->items[index];
     enum ledger_logged *out = &logged->out[index];
     bool long_ago = logged_long_ago(logged, item);
+    bool inserted = false;
+    item->began_at = sink->now; /* it was judged in time when it was logged */
+    TRY(check_item(tx, acceptance, sink, item, error));
+    bool plain = !logged->voided[index] && item->refusal == ERROR_NONE && !long_ago;
+    if (plain) {
+        TRY(insert_item(tx, acceptance, sink, item, &inserted, error));
+    }
+    if (inserted) {
+        *out = item->object_key.size > 0 ? LEDGER_LOGGED_WAITS : LEDGER_LOGGED_ENDED;
+        return item->refused_reasons.size > 2
+                   ? count_refused(tx, acceptance->sink_id, item->refused_reasons, error)
+                   : OK;
+    }
     bool found = false;
     TRY(find_logged(tx, acceptance, item, out, &found, error));
     if (found) {
         *out = long_ago && *out == LEDGER_LOGGED_ENDED ? LEDGER_LOGGED_NOTHING : *out;
         return OK;
     }
-    if (logged->voided[index] || sink->refusal == ERROR_SINK_DELETED) {
-        *out = LEDGER_LOGGED_NOTHING;
-        return OK;
-    }
-    item->began_at = sink->now; /* it was judged in time when it was logged */
-    TRY(check_item(tx, acceptance, sink, item, error));
-    if (item->refusal != ERROR_NONE || long_ago) {
-        *out = LEDGER_LOGGED_ORPHAN;
-        return OK;
-    }
-    bool inserted = false;
-    TRY(insert_item(tx, acceptance, sink, item, &inserted, error));
-    assert(inserted);
-    *out = item->object_key.size > 0 ? LEDGER_LOGGED_WAITS : LEDGER_LOGGED_ENDED;
-    return item->refused_reasons.size > 2
-               ? count_refused(tx, acceptance->sink_id, item->refused_reasons, error)
-               : OK;
+    assert(!plain);
+    bool taken_back = logged->voided[index] || sink->refusal == ERROR_SINK_DELETED;
+    *out = taken_back ? LEDGER_LOGGED_NOTHING : LEDGER_LOGGED_ORPHAN;
+    return OK;
 }
 
 static err accept_logged_body(struct db_tx *tx, void *context, struct error *error)

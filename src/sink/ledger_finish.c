@@ -26,34 +26,52 @@ struct totals {
     i64 batches_with_rejects; /* that had none before */
 };
 
+/* Most batches have no rejects: those are finished by one statement, and only the others each by
+ * its own. */
+static bool is_plain(const struct ledger_verdict *verdict, i64 rows)
+{
+    return verdict->rows_rejected == 0 && verdict->rows_committed == rows && rows > 0;
+}
+
+static err finish_one(struct db_tx *tx, str sink_id, const struct ledger_verdict *verdict,
+                      struct error *error)
+{
+    bool rejected = verdict->rows_committed == 0 && verdict->rows_rejected > 0;
+    return db_run(tx, error,
+                  "UPDATE batch SET state = ?3, rows_committed = ?4, rows_rejected = ?5, "
+                  "finished_at = ?6 WHERE sink = ?1 AND batch_id = ?2",
+                  DB_T(sink_id), DB_T(verdict->batch_id),
+                  DB_N(rejected ? BATCH_REJECTED : BATCH_COMMITTED), DB_N(verdict->rows_committed),
+                  DB_N(verdict->rows_rejected), DB_N(db_now(tx)));
+}
+
 static err finish_batches(struct db_tx *tx, struct arena *arena, const struct finishing *finishing,
                           struct totals *out_totals, struct error *error)
 {
     const struct ledger_outcome *outcome = finishing->outcome;
     struct db_rows rows = {0};
     TRY(sql_select(tx, arena, &rows, error,
-                   "SELECT batch_id, bytes, refused, sink FROM batch WHERE plan = ?1 AND state = 1 "
-                   "ORDER BY seq",
+                   "SELECT batch_id, bytes, refused, sink, rows FROM batch WHERE plan = ?1 AND "
+                   "state = 1 ORDER BY seq",
                    DB_T(finishing->plan_id)));
     if (rows.row_count != outcome->verdict_count) {
         return error_set(error, CORRUPT, ERROR_INTERNAL, "plan %.*s has %zu batches, not %zu",
                          STR_ARG(finishing->plan_id), rows.row_count, outcome->verdict_count);
     }
+    TRY(db_run(tx, error,
+               "UPDATE batch SET state = 2, rows_committed = rows, rows_rejected = 0, "
+               "finished_at = ?2 WHERE plan = ?1 AND state = 1",
+               DB_T(finishing->plan_id), DB_N(db_now(tx))));
     struct totals totals = {.batches = (i64)rows.row_count};
-    instant now = db_now(tx);
     for (size_t i = 0; i < rows.row_count; i++) {
         const struct ledger_verdict *verdict = &outcome->verdicts[i];
         if (!str_equal(verdict->batch_id, db_text(&rows, i, 0))) {
             return error_set(error, CORRUPT, ERROR_INTERNAL, "plan %.*s has no batch %.*s there",
                              STR_ARG(finishing->plan_id), STR_ARG(verdict->batch_id));
         }
-        bool rejected = verdict->rows_committed == 0 && verdict->rows_rejected > 0;
-        TRY(db_run(tx, error,
-                   "UPDATE batch SET state = ?3, rows_committed = ?4, rows_rejected = ?5, "
-                   "finished_at = ?6 WHERE sink = ?1 AND batch_id = ?2",
-                   DB_T(db_text(&rows, i, 3)), DB_T(verdict->batch_id),
-                   DB_N(rejected ? BATCH_REJECTED : BATCH_COMMITTED), DB_N(verdict->rows_committed),
-                   DB_N(verdict->rows_rejected), DB_N(now)));
+        if (!is_plain(verdict, db_number(&rows, i, 4))) {
+            TRY(finish_one(tx, db_text(&rows, i, 3), verdict, error));
+        }
         totals.bytes += db_number(&rows, i, 1);
         totals.rows_committed += verdict->rows_committed;
         totals.rows_rejected += verdict->rows_rejected;
@@ -171,12 +189,14 @@ static err settle_batches(struct db_tx *tx, struct arena *arena, const struct le
     return keep_recent(tx, plan->sink_id, finishing->outcome, error);
 }
 
+/* Each object is looked at once, however many of its batches the plan has. */
 err ledger_doom_plan_objects(struct db_tx *tx, str plan_id, struct error *error)
 {
     return db_run(tx, error,
-                  "INSERT INTO doomed_object (warehouse, object_key, at, tries) SELECT DISTINCT "
-                  "s.warehouse, b.object_key, ?2, 0 FROM batch b JOIN sink s ON s.id = b.sink "
-                  "WHERE b.plan = ?1 AND b.object_key <> '' AND NOT EXISTS (SELECT 1 FROM batch o "
+                  "INSERT INTO doomed_object (warehouse, object_key, at, tries) SELECT "
+                  "s.warehouse, b.object_key, ?2, 0 FROM (SELECT DISTINCT sink, uid, object_key "
+                  "FROM batch WHERE plan = ?1 AND object_key <> '') b JOIN sink s ON s.id = b.sink "
+                  "WHERE NOT EXISTS (SELECT 1 FROM batch o "
                   "LEFT JOIN plan p ON p.id = o.plan WHERE o.sink = b.sink AND o.uid = b.uid AND "
                   "(o.state <= 1 OR (o.state = 3 AND p.state = 4 AND p.doomed = 0))) "
                   "ON CONFLICT (warehouse, object_key) DO NOTHING",

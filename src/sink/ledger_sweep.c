@@ -163,8 +163,8 @@ static err prune_batches_body(struct db_tx *tx, void *context, struct error *err
         "DELETE FROM batch WHERE (sink, batch_id) IN (SELECT b.sink, b.batch_id FROM batch b JOIN "
         "sink s ON s.id = b.sink LEFT JOIN plan p ON p.id = b.plan WHERE b.finished_at < ?1 AND "
         "b.state >= 2 AND NOT EXISTS (SELECT 1 FROM doomed_object d WHERE d.warehouse = "
-        "s.warehouse AND d.object_key = b.object_key) AND NOT EXISTS (SELECT 1 FROM batch o WHERE "
-        "o.sink = b.sink AND o.uid = b.uid AND o.state <= 1) AND (p.id IS NULL OR p.state = 3 OR "
+        "s.warehouse AND d.object_key = b.object_key) AND (b.sink, b.uid) NOT IN (SELECT o.sink, "
+        "o.uid FROM batch o WHERE o.state <= 1) AND (p.id IS NULL OR p.state = 3 OR "
         "(p.state = 4 AND p.doomed = 1)) LIMIT ?2)",
         DB_N(pruning->before), DB_N(pruning->limit));
 }

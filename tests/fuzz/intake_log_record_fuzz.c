@@ -27,6 +27,9 @@ static void check_accept(str bytes, const struct intake_log_record *record, buf 
     }
 }
 
+/* body_at came with the second one. */
+enum { FIRST_FORMAT = 1, AS_PRINTED_TODAY = 8 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > INPUT_MAX) {
@@ -42,12 +45,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     assert(record.count > 0 && record.count <= INTAKE_LOG_BATCHES_MAX);
     check_inside(bytes, record.sink_id);
-    buf out = buf_create(arena, size + 1, size + 1);
+    buf out = buf_create(arena, size + 1, size + AS_PRINTED_TODAY + 1);
     intake_log_record_print(&out, &record);
     if (record.kind == INTAKE_LOG_ACCEPT) {
         check_accept(bytes, &record, &out);
     }
     assert(buf_ok(&out));
-    assert(str_equal(buf_str(&out), bytes));
+    /* Records of the first format are read, but not printed any more. */
+    if (data[0] == FIRST_FORMAT) {
+        assert(out.size == size + AS_PRINTED_TODAY);
+    } else {
+        assert(str_equal(buf_str(&out), bytes));
+    }
     return 0;
 }

@@ -43,7 +43,20 @@ static inline const struct edges *edges_of(const char *name)
 
 enum edges_of_state { EDGES_AT, EDGES_ELSEWHERE };
 
-static inline int edges_count(const char *name, const char *state, enum edges_of_state which)
+/* Of states that are listed with a blank between them. */
+static inline bool edges_listed(const char *states, const char *state)
+{
+    str rest = str_from(states);
+    str listed = {0};
+    while (str_next(&rest, ' ', &listed)) {
+        if (str_equal(listed, str_from(state))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline int edges_count(const char *name, const char *states, enum edges_of_state which)
 {
     const struct edges *edges = edges_of(name);
     if (edges == NULL) {
@@ -55,8 +68,8 @@ static inline int edges_count(const char *name, const char *state, enum edges_of
     for (u32 from = 0; from < machine->count; from++) {
         u32 left = machine->edges[from] & ~atomic_load(&edges->taken[from]);
         for (u32 to = 0; to < machine->count; to++) {
-            bool at = strcmp(machine->states[from], state) == 0 ||
-                      strcmp(machine->states[to], state) == 0;
+            bool at = edges_listed(states, machine->states[from]) ||
+                      edges_listed(states, machine->states[to]);
             if ((left & MACHINE_TO(to)) != 0 && at == (which == EDGES_AT)) {
                 print_message("%s: %s -> %s was not taken\n", name, machine->states[from],
                               machine->states[to]);
@@ -73,15 +86,15 @@ static inline int edges_missing(const char *name)
     return edges_count(name, "", EDGES_ELSEWHERE);
 }
 
-/* The same, of those from and to one state, or of the others. */
-static inline int edges_missing_at(const char *name, const char *state)
+/* The same, of those from and to one of these states, or of the others. */
+static inline int edges_missing_at(const char *name, const char *states)
 {
-    return edges_count(name, state, EDGES_AT);
+    return edges_count(name, states, EDGES_AT);
 }
 
-static inline int edges_missing_beside(const char *name, const char *state)
+static inline int edges_missing_beside(const char *name, const char *states)
 {
-    return edges_count(name, state, EDGES_ELSEWHERE);
+    return edges_count(name, states, EDGES_ELSEWHERE);
 }
 
 #endif

@@ -72,8 +72,9 @@ static void keep(struct world *world, const struct intake_log_record *record)
     intake_log_record_print(&out, record);
     if (record->kind == INTAKE_LOG_ACCEPT) {
         buf_append(&out, record->body);
-        buf_append(&out, record->rejects[0]);
-        buf_append(&out, record->rejects[1]);
+        for (size_t i = 0; i < record->count; i++) {
+            buf_append(&out, record->rejects[i]);
+        }
     }
     assert_true(buf_ok(&out));
     world->kept.records[world->kept.count++] = buf_str(&out);
@@ -295,6 +296,113 @@ static void what_was_taken_back_leaves_the_others_of_its_object(void **state)
     assert_true(stored(world, world->record.object_key, LINES));
 }
 
+/* ---- an object of several records ---- */
+
+/* The record of one of its batches. */
+static struct intake_log_record part_of(struct world *world, size_t index)
+{
+    struct ledger_accept *item = &world->items[index];
+    struct intake_log_record part = world->record;
+    part.count = 1;
+    part.items = item;
+    part.rejects = &world->rejects[index];
+    part.body_at = item->offset;
+    part.body = str_slice(world->record.body, (size_t)item->offset,
+                          (size_t)(item->offset + item->bytes));
+    return part;
+}
+
+static void keep_part(struct world *world, size_t index)
+{
+    struct intake_log_record part = part_of(world, index);
+    keep(world, &part);
+}
+
+static int open_shared(void **state)
+{
+    struct world *world = world_new();
+    world->kept.count = 0;
+    keep_part(world, 1); /* in whatever order they came into the log */
+    keep_part(world, 0);
+    *state = world;
+    return 0;
+}
+
+static str batches_of(struct world *world)
+{
+    struct store_object object = {0};
+    must(world->f, store_get(&world->f->store, world->f->arena, world->record.object_key, &object,
+                             &world->f->error));
+    return store_meta_value(&object.meta, STR("batches"));
+}
+
+static void an_object_comes_back_from_all_its_records(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(replay(world).objects, 2); /* and the rejects file */
+    assert_true(stored(world, world->record.object_key, LINES));
+    str batches = batches_of(world);
+    assert_true(str_starts(batches, STR("a,0,7,1,0,")));
+    assert_true(str_find(batches, STR(";b,8,7,1,1,")) >= 0);
+    world->kept.released = false;
+    assert_int_equal(replay(world).objects, 0);
+}
+
+static void a_torn_object_is_put_again_from_all_its_records(void **state)
+{
+    struct world *world = *state;
+    (void)replay(world);
+    must(world->f, store_put(&world->f->store, world->record.object_key, STR("{\"x\""), NULL,
+                             &world->f->error));
+    world->kept.released = false;
+    assert_int_equal(replay(world).objects, 1);
+    assert_true(stored(world, world->record.object_key, LINES));
+    assert_true(batches_of(world).size > 0);
+}
+
+/* The others were released: the object is durable, with more than the log can tell. */
+static void an_object_of_which_records_were_released_stays_as_it_is(void **state)
+{
+    struct world *world = *state;
+    (void)replay(world);
+    for (size_t index = 0; index < 2; index++) {
+        world->kept.count = 0;
+        keep_part(world, index);
+        assert_int_equal(replay(world).objects, 0);
+        assert_true(stored(world, world->record.object_key, LINES));
+        str batches = batches_of(world);
+        assert_true(str_find(batches, STR(";b,8,7,1,1,")) >= 0);
+    }
+}
+
+/* One that never came into the log: its place holds nothing. */
+static void a_place_without_a_record_is_left_empty(void **state)
+{
+    struct world *world = *state;
+    world->kept.count = 0;
+    keep_part(world, 1);
+    (void)replay(world);
+    assert_false(has_row(world, "a"));
+    assert_true(stored(world, world->record.object_key, "\n\n\n\n\n\n\n\n{\"x\":2}"));
+    assert_true(str_starts(batches_of(world), STR("b,8,7,1,1,")));
+}
+
+static void a_record_is_taken_back_without_the_others_of_its_object(void **state)
+{
+    struct world *world = *state;
+    bool voided = true;
+    struct intake_log_record taken = part_of(world, 1);
+    taken.kind = INTAKE_LOG_VOID;
+    taken.voided = &voided;
+    keep(world, &taken);
+    (void)replay(world);
+    assert_true(has_row(world, "a"));
+    assert_false(has_row(world, "b"));
+    assert_true(stored(world, world->record.object_key, LINES));
+}
+
+/* ---- what the ledger says to it ---- */
+
 static void a_sink_that_is_being_deleted_gets_nothing(void **state)
 {
     struct world *world = *state;
@@ -353,6 +461,13 @@ static void *scene_open(void)
     return world_new();
 }
 
+static void *scene_open_shared(void)
+{
+    void *world = NULL;
+    (void)open_shared(&world);
+    return world;
+}
+
 static struct doors *scene_doors(void *self)
 {
     return &((struct world *)self)->f->doors;
@@ -383,15 +498,19 @@ static void a_replay_that_stops_anywhere_is_done_again(void **state)
 {
     static const enum door_fault faults[] = {DOOR_FAILS, DOOR_LOSES, DOOR_DIES_BEFORE,
                                              DOOR_DIES_AFTER, DOOR_STARVES};
-    static const struct door_scene scene = {"replay",  scene_open,   scene_doors,
-                                            scene_act, scene_settle, scene_close};
+    static const struct door_scene scenes[] = {
+        {"replay", scene_open, scene_doors, scene_act, scene_settle, scene_close},
+        {"of a shared one", scene_open_shared, scene_doors, scene_act, scene_settle, scene_close},
+    };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(faults); i++) {
-        assert_true(door_every(&scene, faults[i]) > 0);
+        assert_true(door_every(&scenes[0], faults[i]) > 0);
+        assert_true(door_every(&scenes[1], faults[i]) > 0);
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_any, close_any)
+#define SHARED_TEST(name) cmocka_unit_test_setup_teardown(name, open_shared, close_any)
+#define TEST(name)        cmocka_unit_test_setup_teardown(name, open_any, close_any)
 
 int main(void)
 {
@@ -404,6 +523,11 @@ int main(void)
         TEST(a_torn_object_is_put_again),
         TEST(what_was_taken_back_gets_no_row),
         TEST(what_was_taken_back_leaves_the_others_of_its_object),
+        SHARED_TEST(an_object_comes_back_from_all_its_records),
+        SHARED_TEST(a_torn_object_is_put_again_from_all_its_records),
+        SHARED_TEST(an_object_of_which_records_were_released_stays_as_it_is),
+        SHARED_TEST(a_place_without_a_record_is_left_empty),
+        SHARED_TEST(a_record_is_taken_back_without_the_others_of_its_object),
         TEST(a_sink_that_is_being_deleted_gets_nothing),
         TEST(a_sink_that_is_recovering_keeps_the_object_for_recover),
         TEST(an_id_that_another_row_has_keeps_that_row),

@@ -179,15 +179,16 @@ static void a_resend_is_answered_when_the_first_has_its_row(void **state)
     forget(&other);
 }
 
-/* Its id was claimed by a send that came to nothing: the ledger is asked for it. */
-static void claim_in_vain(const char *id)
+/* Two ids were claimed by sends that came to nothing: the ledger is asked for them. */
+static void claim_in_vain(void)
 {
     intake_close(f.intake);
     close_log();
     open_log();
     open_logged_intake();
     fail_puts(IO);
-    assert_refused(id, "[{}]", ERROR_DISK_LOW);
+    assert_refused("vain0", "[{}]", ERROR_DISK_LOW);
+    assert_refused("vain1", "[{}]", ERROR_DISK_LOW);
     fail_puts(OK);
     assert_accepted("again", "[{}]");
 }
@@ -198,14 +199,12 @@ static void a_resend_does_not_overtake_the_first_in_the_line(void **state)
     (void)state;
     struct answer held[2];
     struct answer line[3];
-    static const char *const ids[] = {"vain", "a", "a"};
+    static const char *const ids[] = {"vain1", "a", "a"};
     static const char *const bodies[] = {"[{}]", "[{\"x\":1}]", "[{\"x\":2}]"};
-    claim_in_vain("vain");
+    claim_in_vain();
     gate_set(&f.gate, true);
-    for (int i = 0; i < 2; i++) {
-        start_id(&held[i], i == 0 ? "held0" : "held1", "[{}]");
-        finish(&held[i]);
-        forget(&held[i]);
+    for (int i = 0; i < 2; i++) { /* both of the sink's workers stand at the gate */
+        start_id(&held[i], i == 0 ? "held" : "vain0", "[{}]");
         gate_await(&f.gate, i + 1);
     }
     for (int i = 0; i < 3; i++) {
@@ -214,6 +213,11 @@ static void a_resend_does_not_overtake_the_first_in_the_line(void **state)
         turns_await(before + 1); /* so that they stand in this order */
     }
     gate_set(&f.gate, false);
+    for (int i = 0; i < 2; i++) {
+        finish(&held[i]);
+        assert_int_equal(held[i].status, 202);
+        forget(&held[i]);
+    }
     for (int i = 0; i < 3; i++) {
         finish(&line[i]);
     }
@@ -226,6 +230,79 @@ static void a_resend_does_not_overtake_the_first_in_the_line(void **state)
     for (int i = 0; i < 3; i++) {
         forget(&line[i]);
     }
+}
+
+/* ---- what is told meanwhile ---- */
+
+static const char *const MORE_IDS[] = {"b", "c", "d"};
+static const char *const MORE[] = {"[{\"x\":2}]", "[{\"x\":3},{\"x\":33}]", "[{\"x\":4},7]"};
+static const char *const MORE_STORED[] = {"{\"x\":2}", "{\"x\":3}\n{\"x\":33}", "{\"x\":4}\n"};
+
+/* The first is held at the gate. The last one's answer waits for its rejects file. */
+static void tell_more(struct answer *last)
+{
+    gate_set(&f.gate, true);
+    assert_accepted("a", "[{\"x\":1}]");
+    gate_await(&f.gate, 1);
+    assert_accepted(MORE_IDS[0], MORE[0]);
+    assert_accepted(MORE_IDS[1], MORE[1]);
+    start_id(last, MORE_IDS[2], MORE[2]);
+    while (intake_early_count(logged.early, SINK) < 4) {
+        seam_wait_us(seam_system(), 1000);
+    }
+}
+
+static void assert_shared(void)
+{
+    struct ledger_batch first = row_of("a");
+    assert_verifies(&first, "{\"x\":1}");
+    struct ledger_batch rows[ARRAY_COUNT(MORE)];
+    for (size_t i = 0; i < ARRAY_COUNT(MORE); i++) {
+        rows[i] = row_of(MORE_IDS[i]);
+        assert_int_equal(rows[i].state, BATCH_PENDING);
+        assert_verifies(&rows[i], MORE_STORED[i]);
+        assert_true(str_equal(rows[i].object_key, rows[0].object_key));
+        assert_true(str_equal(id_uid_str(&rows[i].uid), id_uid_str(&rows[0].uid)));
+    }
+    assert_false(str_equal(rows[0].object_key, first.object_key));
+    assert_int_equal(rows[2].refused, 1);
+}
+
+static void what_is_told_while_another_is_applied_shares_an_object(void **state)
+{
+    (void)state;
+    struct answer last;
+    size_t before = count_files("");
+    tell_more(&last);
+    gate_set(&f.gate, false);
+    finish(&last);
+    assert_has(&last, "\"rejected\":1");
+    await_row("a");
+    assert_shared();
+    assert_int_equal(count_files(""), before + 3); /* and the rejects file */
+    forget(&last);
+}
+
+/* None of it was applied: the next start makes one object of their records. */
+static void what_shares_an_object_is_there_after_the_next_start(void **state)
+{
+    (void)state;
+    struct intake_log_replayed replayed = {0};
+    struct answer last;
+    tell_more(&last);
+    fail_puts(IO);
+    gate_set(&f.gate, false);
+    intake_close(f.intake);
+    finish(&last);
+    assert_int_equal(last.code, ERROR_UNAVAILABLE);
+    forget(&last);
+    assert_no_row("a");
+    fail_puts(OK);
+    close_log();
+    open_log();
+    assert_int_equal(intake_log_replay(logged.log, &replayed, NULL), OK);
+    open_logged_intake();
+    assert_shared();
 }
 
 static void a_send_that_waits_for_its_commit_is_not_answered_early(void **state)
@@ -376,10 +453,42 @@ static void an_old_request_is_judged_by_the_ledger(void **state)
     forget(&answer);
 }
 
+static const struct journal_ops *quick;
+
+/* The machine stands still between the log's flush and the answer. */
+static err wait_for_hours(void *self, u64 position, struct error *error)
+{
+    err result = quick->wait(self, position, error);
+    atomic_store(&clock_ahead_us, 2 * 3600 * TIME_SECOND_US);
+    return result;
+}
+
+static void what_is_durable_too_late_is_taken_back(void **state)
+{
+    (void)state;
+    struct answer answer;
+    struct intake_log_replayed replayed = {0};
+    quick = logged.journal.ops;
+    struct journal_ops slow = *quick;
+    slow.wait = wait_for_hours;
+    logged.journal.ops = &slow;
+    start_id(&answer, "a", "[{}]");
+    finish(&answer);
+    assert_int_equal(answer.code, ERROR_UNAVAILABLE);
+    forget(&answer);
+    intake_close(f.intake);
+    logged.journal.ops = quick;
+    close_log();
+    open_log();
+    assert_int_equal(intake_log_replay(logged.log, &replayed, NULL), OK);
+    open_logged_intake();
+    assert_no_row("a");
+}
+
 static void every_edge_of_telling_was_taken(void **state)
 {
     (void)state;
-    assert_int_equal(edges_missing_at("intake", "tell"), 0);
+    assert_int_equal(edges_missing_at("intake", "tell pass apply"), 0);
 }
 
 #define LOGGED_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_logged, tear_down_logged)
@@ -391,6 +500,8 @@ int main(void)
         LOGGED_TEST(what_was_refused_is_there_before_its_answer),
         LOGGED_TEST(a_resend_is_answered_when_the_first_has_its_row),
         LOGGED_TEST(a_resend_does_not_overtake_the_first_in_the_line),
+        LOGGED_TEST(what_is_told_while_another_is_applied_shares_an_object),
+        LOGGED_TEST(what_shares_an_object_is_there_after_the_next_start),
         LOGGED_TEST(a_send_that_waits_for_its_commit_is_not_answered_early),
         LOGGED_TEST(a_full_disk_only_delays_what_was_told),
         LOGGED_TEST(a_ledger_that_is_down_only_delays_what_was_told),
@@ -399,6 +510,7 @@ int main(void)
         LOGGED_TEST(closing_waits_for_what_was_told),
         LOGGED_TEST(a_persons_decision_closes_its_sink),
         LOGGED_TEST(an_old_request_is_judged_by_the_ledger),
+        LOGGED_TEST(what_is_durable_too_late_is_taken_back),
         cmocka_unit_test(every_edge_of_telling_was_taken),
     };
     machine_watch(watch);
