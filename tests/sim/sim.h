@@ -61,6 +61,7 @@ enum sim_part {
     SIM_REPLAYS,
     SIM_GROWTH,
     SIM_REJECTS,
+    SIM_BURSTS,
     SIM_PART_COUNT,
 };
 
@@ -479,7 +480,11 @@ const char *sim_part_name(enum sim_part part);
 /* False: this build has no planted faults. 0: none. */
 bool sim_plant(i32 number);
 /* A fault that only meetings of one kind show is looked for where they happen. */
-enum { SIM_PROFILE_RESTORES = 2, SIM_PROFILE_VOIDS = 4 }; /* places in PROFILES, from 1 */
+enum {
+    SIM_PROFILE_RESTORES = 2,
+    SIM_PROFILE_VOIDS = 4,
+    SIM_PROFILE_BURSTS = 7
+}; /* places in PROFILES, from 1 */
 i32 sim_planted_profile(i32 number);
 /* False past the last one. */
 bool sim_planted_at(size_t index, i32 *out_number, const char **out_meaning);

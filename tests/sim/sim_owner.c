@@ -663,6 +663,7 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     case SIM_REPLAYS:
     case SIM_GROWTH:
     case SIM_REJECTS:
+    case SIM_BURSTS:
     case SIM_PART_COUNT:
         return;
     }

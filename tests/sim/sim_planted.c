@@ -245,6 +245,8 @@ static const struct {
     {33, "late claim without an empty append", 0},
     {34, "early answers of a sink that somebody else changes", 0},
     {35, "an early answer whose rows cannot be made at once is forgotten", 0},
+    {36, "a shared object is put again from those of its records that were not released",
+     SIM_PROFILE_BURSTS},
 };
 
 i32 sim_planted_profile(i32 number)

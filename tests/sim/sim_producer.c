@@ -8,7 +8,7 @@
 /* Producers: each sends batches, again and again until it knows; some bodies grow between two
  * tries, some batches are given up, some are sent again days later. */
 
-enum { ATTEMPTS_MAX = 14 };
+enum { ATTEMPTS_MAX = 14, BURST_MAX = 6 };
 
 /* ---- bodies ---- */
 
@@ -291,25 +291,6 @@ static void send_batch(i32 index)
     }
 }
 
-static void run_producer(struct actor *actor)
-{
-    i64 wanted = sim_between(1, sim->scope->sends);
-    (void)actor;
-    for (i64 i = 0; i < wanted && !sim->stopping; i++) {
-        i64 left = num_max_i64(sim->horizon - sim->now, 1);
-        sim_wait((i64)sim_below((u64)(left / (wanted - i) + 1)));
-        if (sim->stopping || sim->now > sim->horizon) {
-            break;
-        }
-        i32 sink = sim_sink_of_slot((i32)sim_below((u64)sim->slot_count));
-        i32 index = sink < 0 ? -1 : new_batch(sink);
-        if (index >= 0) {
-            send_batch(index);
-        }
-    }
-    sim->producers_left--;
-}
-
 static void run_one(struct actor *actor)
 {
     i32 slot = (i32)(intptr_t)actor->argument;
@@ -326,6 +307,38 @@ void sim_send_soon(i32 slot, i64 delay_us)
     sim->producers_left++;
     (void)sim_spawn("producer", sim_hash(13, (u64)sim->sends_soon++, 0), NULL, run_one,
                     (void *)(intptr_t)slot, delay_us);
+}
+
+/* Others send to the same sink at about the same time. */
+static void burst(i32 slot)
+{
+    if (sim_part(SIM_BURSTS) && sim_below(2) == 0) {
+        i64 others = sim_between(1, BURST_MAX);
+        for (i64 i = 0; i < others; i++) {
+            sim_send_soon(slot, sim_between(0, 20000));
+        }
+    }
+}
+
+static void run_producer(struct actor *actor)
+{
+    i64 wanted = sim_between(1, sim->scope->sends);
+    (void)actor;
+    for (i64 i = 0; i < wanted && !sim->stopping; i++) {
+        i64 left = num_max_i64(sim->horizon - sim->now, 1);
+        sim_wait((i64)sim_below((u64)(left / (wanted - i) + 1)));
+        if (sim->stopping || sim->now > sim->horizon) {
+            break;
+        }
+        i32 slot = (i32)sim_below((u64)sim->slot_count);
+        i32 sink = sim_sink_of_slot(slot);
+        i32 index = sink < 0 ? -1 : new_batch(sink);
+        if (index >= 0) {
+            burst(slot);
+            send_batch(index);
+        }
+    }
+    sim->producers_left--;
 }
 
 void sim_start_producers(void)

@@ -12,7 +12,7 @@ const char *sim_part_name(enum sim_part part)
     static const char *const names[SIM_PART_COUNT] = {
         "foreign",  "compactor", "expirer", "rollback", "unsetter", "renamer",
         "dropper",  "alterer",   "patcher", "deleter",  "clocks",   "freezes",
-        "restorer", "deaths",    "replays", "growth",   "rejects",
+        "restorer", "deaths",    "replays", "growth",   "rejects",  "bursts",
     };
     return names[part];
 }
@@ -40,6 +40,8 @@ static const struct profile PROFILES[] = {
     {PART(SIM_ROLLBACK), {5, 5, 5, 60}, true},
     /* orphans get old, rows are forgotten, processes stand still for days */
     {PART(SIM_FREEZES) | PART(SIM_REPLAYS) | PART(SIM_GROWTH), {17280, 17280, 17280, 17280}, false},
+    /* many sends at once, whose process dies under them */
+    {PART(SIM_BURSTS) | PART(SIM_DEATHS) | PART(SIM_REJECTS), {5, 5, 60, 1440}, false},
 };
 
 /* How much happens in a schedule. Most of what can go wrong shows where little happens, and many
@@ -71,7 +73,7 @@ bool sim_part(enum sim_part part)
         [SIM_UNSETTER] = 10, [SIM_RENAMER] = 24,   [SIM_DROPPER] = 14,  [SIM_ALTERER] = 60,
         [SIM_PATCHER] = 60,  [SIM_DELETER] = 60,   [SIM_CLOCKS] = 90,   [SIM_FREEZES] = 128,
         [SIM_DEATHS] = 180,  [SIM_REPLAYS] = 160,  [SIM_GROWTH] = 100,  [SIM_REJECTS] = 128,
-        [SIM_RESTORER] = 24,
+        [SIM_RESTORER] = 24, [SIM_BURSTS] = 90,
     };
     u64 drawn = sim_hash(sim->config->seed ^ 0x9a47, (u64)part, 0);
     bool acts = drawn % 256 < odds[part] || (profile_of()->parts & PART(part)) != 0;
