@@ -6,7 +6,7 @@
 #define LHBOX_TABLE_CATALOG_H
 
 #include "table/location.h"
-#include "table/metadata.h"
+#include "table/metadata_text.h"
 
 #define CATALOG_NAMESPACE_SEPARATOR '\x1f'
 
@@ -30,10 +30,9 @@ struct catalog_names {
 
 /* The next version of a table, as a commit would make it, whose file waits in a group. */
 struct catalog_staged {
-    struct metadata *after; /* NULL: nothing is staged */
-    str from;               /* the file of the version that it follows */
+    struct metadata_text *after; /* NULL: nothing is staged */
+    str from;                    /* the file of the version that it follows */
     str file;
-    size_t bytes;
 };
 
 struct catalog_ops {

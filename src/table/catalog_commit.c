@@ -18,9 +18,9 @@ struct step {
     struct catalog_pointer pointer;
     struct metadata *base; /* NULL: no such table */
     struct metadata *after;
-    str written;  /* data NULL: nothing changed */
-    size_t bytes; /* of what was written, as text */
-    bool staged;  /* after and written were made before the commit */
+    str written;                /* data NULL: nothing changed */
+    struct metadata_text *text; /* what was written, of `after` */
+    bool staged;                /* after, written and text were made before the commit */
 };
 
 enum try_result {
@@ -171,8 +171,12 @@ MUST_USE static err step_write(struct catalog_local *local, struct arena *arena,
         TRY(metadata_file_make_directories(local->locations, metadata_location(step->after),
                                            error));
     }
+    str previous = step->pointer.metadata_location;
+    AUTO_METADATA_TEXT struct metadata_text *before = metadata_cache_find_text(
+        &local->shared->cache, previous);
+    TRY(metadata_text_print(step->after, before, &step->text, error));
     return metadata_file_write(local->locations, arena, local->seam, metadata_json(step->after),
-                               step->pointer.metadata_location, group, &step->written, &step->bytes,
+                               metadata_text_bytes(step->text), previous, group, &step->written,
                                error);
 }
 
@@ -300,7 +304,7 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        metadata_cache_put(&local->shared->cache, step->written, step->after, step->bytes);
+        metadata_cache_put_text(&local->shared->cache, step->written, step->text);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             trim(local, step->base, step->after);
@@ -337,9 +341,9 @@ static void step_take_staged(struct catalog_local *local, struct step *step)
         remove_file(local, staged->file);
         return;
     }
-    step->after = metadata_share(staged->after);
+    step->after = metadata_share(metadata_text_document(staged->after));
     step->written = staged->file;
-    step->bytes = staged->bytes;
+    step->text = metadata_text_share(staged->after);
     step->staged = true;
 }
 
@@ -377,6 +381,7 @@ static void steps_close(struct step *steps, size_t count)
     for (size_t i = 0; i < count; i++) {
         metadata_close(steps[i].base);
         metadata_close(steps[i].after);
+        metadata_text_close(steps[i].text);
     }
 }
 
@@ -468,11 +473,9 @@ err catalog_local_stage(struct catalog_local *local, struct arena *arena, struct
     TRY(step_begin(&step, &change, error));
     err result = stage(local, arena, &step, group, error);
     if (result == OK && step.written.data != NULL) {
-        *out_staged = (struct catalog_staged){.after = step.after,
-                                              .from = step.pointer.metadata_location,
-                                              .file = step.written,
-                                              .bytes = step.bytes};
-        step.after = NULL;
+        *out_staged = (struct catalog_staged){
+            .after = step.text, .from = step.pointer.metadata_location, .file = step.written};
+        step.text = NULL;
     }
     steps_close(&step, 1);
     return result;
@@ -481,15 +484,25 @@ err catalog_local_stage(struct catalog_local *local, struct arena *arena, struct
 void catalog_local_unstage(struct catalog_local *local, struct catalog_staged *staged)
 {
     remove_file(local, staged->file);
-    metadata_close(staged->after);
+    metadata_text_close(staged->after);
     *staged = (struct catalog_staged){0};
+}
+
+MUST_USE static err store_write(struct catalog_local *local, struct arena *arena,
+                                struct catalog_swap *swap, const json_t *document,
+                                struct error *error)
+{
+    AUTO_ARENA struct arena *scratch = arena_create(3 * (size_t)METADATA_FILE_BYTES_MAX);
+    str text = {0};
+    TRY(document_print(scratch, document, &text, error));
+    return metadata_file_write(local->locations, arena, local->seam, document, text, swap->from,
+                               NULL, &swap->to, error);
 }
 
 err catalog_store(struct catalog_local *local, struct arena *arena, struct catalog_swap *swap,
                   const json_t *document, struct error *error)
 {
-    TRY(metadata_file_write(local->locations, arena, local->seam, document, swap->from, NULL,
-                            &swap->to, NULL, error));
+    TRY(store_write(local, arena, swap, document, error));
     struct error why = {0};
     CRASH_POINT(catalog_before_swap);
     err result = catalog_rows_swap(&local->rows, swap, 1, &why);

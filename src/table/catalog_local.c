@@ -245,7 +245,7 @@ static err local_commit_staged(void *self, struct arena *arena, struct table_nam
     if (change.staged != NULL) { /* no try has looked at it */
         catalog_local_unstage(self, staged);
     }
-    metadata_close(staged->after);
+    metadata_text_close(staged->after);
     *staged = (struct catalog_staged){0};
     if (result == OK && out_after != NULL) {
         *out_after = change.after;

@@ -6,6 +6,7 @@
 enum {
     DOCUMENT_BYTES_MAX = 1024 * MIB,
     DOCUMENT_BYTES_FIRST = 4 * KIB,
+    DOCUMENT_BYTES_ADDED = 16 * KIB, /* that one version has more than the last, mostly */
     LEVELS_FIRST = 16,
     REAL_TEXT_MAX = 64,
 };
@@ -185,14 +186,17 @@ struct level {
     json_t *value;
     void *member; /* the next one; of an object */
     size_t index; /* how many are printed */
+    size_t begin; /* of what is inside */
 };
 
 struct printer {
     struct arena *arena;
+    const struct document_text *before; /* NULL: there is none */
     struct level *levels;
     size_t depth;
     size_t capacity;
     buf out;
+    struct document_text *done; /* its lists */
 };
 
 /* Nothing of a container: it has a level of its own. */
@@ -224,6 +228,31 @@ static void print_scalar(buf *out, const json_t *value)
     }
 }
 
+static bool begins_with(const json_t *list, const json_t *items)
+{
+    size_t count = json_array_size(items);
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_get(list, i) != json_array_get(items, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The items that the document before had already. */
+static void print_known(struct printer *printer, struct level *level)
+{
+    const struct document_text *before = printer->before;
+    for (size_t i = 0; before != NULL && i < before->list_count; i++) {
+        const struct document_list *known = &before->lists[i];
+        if (begins_with(level->value, known->items)) {
+            buf_append(&printer->out, str_slice(before->text, known->begin, known->end));
+            level->index = json_array_size(known->items);
+            return;
+        }
+    }
+}
+
 /* False without memory. */
 static bool print_begin(struct printer *printer, json_t *value)
 {
@@ -242,8 +271,12 @@ static bool print_begin(struct printer *printer, json_t *value)
         printer->levels = levels;
         printer->capacity = next;
     }
-    printer->levels[printer->depth++] = (struct level){value, json_object_iter(value), 0};
     buf_append_byte(&printer->out, json_is_object(value) ? '{' : '[');
+    struct level *level = &printer->levels[printer->depth++];
+    *level = (struct level){value, json_object_iter(value), 0, printer->out.size};
+    if (printer->depth == 2 && json_is_array(value)) {
+        print_known(printer, level);
+    }
     return true;
 }
 
@@ -266,24 +299,49 @@ static json_t *print_next(struct printer *printer)
     return next;
 }
 
-err document_print(struct arena *arena, const json_t *value, str *out_text, struct error *error)
+static void print_end(struct printer *printer)
 {
+    const struct level *level = &printer->levels[--printer->depth];
+    struct document_text *done = printer->done;
+    bool is_list = printer->depth == 1 && json_array_size(level->value) > 0;
+    if (is_list && done->list_count < DOCUMENT_LISTS_MAX) {
+        done->lists[done->list_count++] = (struct document_list){level->value, level->begin,
+                                                                 printer->out.size};
+    }
+    buf_append_byte(&printer->out, json_is_object(level->value) ? '}' : ']');
+}
+
+err document_print_after(struct arena *arena, const json_t *document,
+                         const struct document_text *before, struct document_text *out_text,
+                         struct error *error)
+{
+    struct document_text done = {0};
+    size_t first = before != NULL ? before->text.size + DOCUMENT_BYTES_ADDED : DOCUMENT_BYTES_FIRST;
     struct printer printer = {.arena = arena,
-                              .out = buf_create(arena, DOCUMENT_BYTES_FIRST, DOCUMENT_BYTES_MAX)};
-    bool printed = print_begin(&printer, document_mutable(value));
+                              .before = before,
+                              .out = buf_create(arena, first, DOCUMENT_BYTES_MAX),
+                              .done = &done};
+    bool printed = print_begin(&printer, document_mutable(document));
     while (printed && printer.depth > 0) {
         json_t *next = print_next(&printer);
         if (next != NULL) {
             printed = print_begin(&printer, next);
         } else {
-            printer.depth--;
-            bool object = json_is_object(printer.levels[printer.depth].value);
-            buf_append_byte(&printer.out, object ? '}' : ']');
+            print_end(&printer);
         }
     }
     if (!printed || !buf_ok(&printer.out)) {
         return error_memory(error);
     }
-    *out_text = buf_str(&printer.out);
+    done.text = buf_str(&printer.out);
+    *out_text = done;
+    return OK;
+}
+
+err document_print(struct arena *arena, const json_t *value, str *out_text, struct error *error)
+{
+    struct document_text printed = {0};
+    TRY(document_print_after(arena, value, NULL, &printed, error));
+    *out_text = printed.text;
     return OK;
 }

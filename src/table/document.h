@@ -45,8 +45,31 @@ json_t *document_string(str text); /* UTF-8 */
 void document_drop_nulls(json_t *object);
 /* For jansson's iterators, which want a mutable object and do not change it. */
 json_t *document_mutable(const json_t *value);
+
+/* ---- as text ---- */
+
+enum { DOCUMENT_LISTS_MAX = 16 };
+
+/* A document that was printed, and where in its text the items of its own lists stand: from the
+ * first one's begin to the last one's end. As many lists as there is room for. */
+struct document_text {
+    str text;
+    size_t list_count;
+    struct document_list {
+        const json_t *items; /* some; the document's */
+        size_t begin;
+        size_t end;
+    } lists[DOCUMENT_LISTS_MAX];
+};
+
 /* Compact text in the arena. */
 MUST_USE err document_print(struct arena *arena, const json_t *value, str *out_text,
                             struct error *error);
+/* The same text, of a document that comes after another (document_branch): where a list begins with
+ * all items of one of `before`, their text is copied. That is the same text, as what two documents
+ * share is not changed. `before` may be NULL; else its document must live. */
+MUST_USE err document_print_after(struct arena *arena, const json_t *document,
+                                  const struct document_text *before,
+                                  struct document_text *out_text, struct error *error);
 
 #endif

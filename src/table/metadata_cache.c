@@ -19,6 +19,7 @@ void metadata_cache_close(struct metadata_cache *cache)
 {
     for (size_t i = 0; i < METADATA_CACHE_FILES; i++) {
         metadata_close(cache->files[i].metadata);
+        metadata_text_close(cache->files[i].text);
     }
     mutex_do(pthread_mutex_destroy, &cache->lock);
 }
@@ -44,6 +45,15 @@ struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri)
     return found;
 }
 
+struct metadata_text *metadata_cache_find_text(struct metadata_cache *cache, str uri)
+{
+    mutex_do(pthread_mutex_lock, &cache->lock);
+    const struct metadata_cached *entry = entry_of(cache, uri);
+    struct metadata_text *found = entry == NULL ? NULL : metadata_text_share(entry->text);
+    mutex_do(pthread_mutex_unlock, &cache->lock);
+    return found;
+}
+
 /* Where the document goes; NULL: nowhere. Under the lock. */
 static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, bool keeps)
 {
@@ -55,19 +65,34 @@ static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, b
     return entry;
 }
 
-void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
-                        size_t bytes)
+static void put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
+                struct metadata_text *text, size_t bytes)
 {
     bool keeps = uri.size <= METADATA_CACHE_URI_MAX && bytes <= METADATA_CACHE_BYTES_MAX;
     struct metadata *before = NULL;
+    struct metadata_text *text_before = NULL;
     mutex_do(pthread_mutex_lock, &cache->lock);
     struct metadata_cached *entry = place_of(cache, uri, keeps);
     if (entry != NULL) {
         before = entry->metadata;
+        text_before = entry->text;
         entry->metadata = keeps ? metadata_share(metadata) : NULL;
+        entry->text = keeps ? metadata_text_share(text) : NULL;
         entry->uri_size = uri.size;
         memcpy(entry->uri, uri.data, uri.size); /* one that is found has this one already */
     }
     mutex_do(pthread_mutex_unlock, &cache->lock);
     metadata_close(before); /* the last reference may take a while */
+    metadata_text_close(text_before);
+}
+
+void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
+                        size_t bytes)
+{
+    put(cache, uri, metadata, NULL, bytes);
+}
+
+void metadata_cache_put_text(struct metadata_cache *cache, str uri, struct metadata_text *text)
+{
+    put(cache, uri, metadata_text_document(text), text, metadata_text_bytes(text).size);
 }

@@ -3,12 +3,12 @@
  * A metadata file is written once and never changed, so its URI says what stands in it, and a
  * document that is in the cache needs neither be fetched nor parsed again. What is handed out is
  * shared: nobody changes a document that was loaded, a commit changes a copy. Large documents are
- * not kept, so that the cache has a bound: in memory a document takes some times its text. The
- * oldest entry makes room. Any thread. */
+ * not kept, so that the cache has a bound: in memory a document takes some times its text. With one
+ * that we wrote its text is kept too. The oldest entry makes room. Any thread. */
 #ifndef LHBOX_TABLE_METADATA_CACHE_H
 #define LHBOX_TABLE_METADATA_CACHE_H
 
-#include "table/metadata.h"
+#include "table/metadata_text.h"
 
 #include <pthread.h>
 
@@ -21,7 +21,8 @@ enum {
 struct metadata_cache {
     pthread_mutex_t lock;
     struct metadata_cached {
-        struct metadata *metadata; /* NULL: free */
+        struct metadata *metadata;  /* NULL: free */
+        struct metadata_text *text; /* of the document; NULL: it was read */
         size_t uri_size;
         char uri[METADATA_CACHE_URI_MAX];
     } files[METADATA_CACHE_FILES];
@@ -36,5 +37,9 @@ struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri);
  * URI is too large to be kept. `bytes`: of the document's text. */
 void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
                         size_t bytes);
+/* The same, of a document that was written as this text. */
+void metadata_cache_put_text(struct metadata_cache *cache, str uri, struct metadata_text *text);
+/* A reference of the caller's own; NULL: not in the cache. */
+struct metadata_text *metadata_cache_find_text(struct metadata_cache *cache, str uri);
 
 #endif

@@ -216,21 +216,17 @@ static str metadata_directory(struct arena *arena, const json_t *document)
 }
 
 err metadata_file_write(const struct location_set *locations, struct arena *arena,
-                        const struct seam *seam, const json_t *document, str previous_uri,
-                        struct store_group *group, str *out_uri, size_t *out_bytes,
-                        struct error *error)
+                        const struct seam *seam, const json_t *document, str text, str previous_uri,
+                        struct store_group *group, str *out_uri, struct error *error)
 {
-    AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
-    str bytes = {0};
-    TRY(document_print(scratch, document, &bytes, error));
-    if (bytes.size > METADATA_WRITTEN_BYTES_MAX) {
+    if (text.size > METADATA_WRITTEN_BYTES_MAX) {
         return error_set(error, INVALID, ERROR_INVALID_REQUEST,
                          "the metadata would have more than %d bytes", METADATA_WRITTEN_BYTES_MAX);
     }
-    size_t size = bytes.size;
+    AUTO_ARENA struct arena *scratch = arena_create(SCRATCH_BYTES_MAX);
     bool gzip = wants_gzip(document);
     if (gzip) {
-        TRY(gzip_write(scratch, bytes, &bytes, error));
+        TRY(gzip_write(scratch, text, &text, error));
     }
     char uuid[ID_UUID_SIZE];
     str id = id_uuid_format(id_uuid_make(seam), uuid);
@@ -240,11 +236,8 @@ err metadata_file_write(const struct location_set *locations, struct arena *aren
     if (directory.data == NULL || uri.data == NULL) {
         return error_memory(error);
     }
-    TRY(location_group_put(locations, scratch, uri, group, &bytes, 1, error));
+    TRY(location_group_put(locations, scratch, uri, group, &text, 1, error));
     *out_uri = uri;
-    if (out_bytes != NULL) {
-        *out_bytes = size;
-    }
     return OK;
 }
 

@@ -25,13 +25,12 @@ MUST_USE err metadata_file_read(const struct location_set *locations, str uri,
                                 struct error *error);
 MUST_USE err metadata_file_read_view(const struct location_set *locations, str uri,
                                      json_t **out_view, struct error *error);
-/* The next file after `previous_uri` (empty: the first), durable, or in the group. The URI is in
- * the arena. INVALID: more than METADATA_WRITTEN_BYTES_MAX. out_bytes may be NULL: the size of the
- * text.
+/* `text`, which is the document's, as the next file after `previous_uri` (empty: the first),
+ * durable, or in the group. The URI is in the arena. INVALID: more than METADATA_WRITTEN_BYTES_MAX.
  */
 MUST_USE err metadata_file_write(const struct location_set *locations, struct arena *arena,
-                                 const struct seam *seam, const json_t *document, str previous_uri,
-                                 struct store_group *group, str *out_uri, size_t *out_bytes,
+                                 const struct seam *seam, const json_t *document, str text,
+                                 str previous_uri, struct store_group *group, str *out_uri,
                                  struct error *error);
 /* The location, and the other places where the properties send files, lie in the set. */
 MUST_USE err metadata_file_check(const struct location_set *locations, const json_t *document,

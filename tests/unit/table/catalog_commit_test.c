@@ -54,6 +54,22 @@ static void commit_moves_the_pointer_to_a_new_file_and_logs_the_old(void **state
     assert_true(str_equal(str_from(logged), before.metadata_location));
 }
 
+static void every_file_is_its_document_printed_whole(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_TABLE struct table table = create(f, "t");
+    for (int id = 1; id <= 5; id++) {
+        json_auto_t *request = append(f, "t", id, id - 1, id);
+        must(f, send(f, "t", request));
+        AUTO_TABLE struct table after = load(f, "t");
+        str printed = {0};
+        must(f, metadata_print(f->arena, after.metadata, &printed, &f->error));
+        assert_true(str_equal(read_file(f, path_of(f, after.metadata_location)), printed));
+        assert_int_equal(
+            json_array_size(json_object_get(metadata_json(after.metadata), "snapshots")), id);
+    }
+}
+
 static void version_hint_names_the_current_file(void **state)
 {
     struct fixture *f = *state;
@@ -628,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(commit_moves_the_pointer_to_a_new_file_and_logs_the_old),
+        T(every_file_is_its_document_printed_whole),
         T(version_hint_names_the_current_file),
         T(commit_without_an_effect_writes_nothing),
         T(failed_requirement_is_a_conflict_and_leaves_no_file),

@@ -73,6 +73,29 @@ static void the_oldest_makes_room(void **state)
     metadata_close(document);
 }
 
+static void a_text_is_found_until_its_document_is_put_without(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *document = document_of(1);
+    struct metadata_text *text = NULL;
+    assert_int_equal(metadata_text_print(document, NULL, &text, NULL), OK);
+    metadata_cache_put_text(cache, STR("u"), text);
+    struct metadata *found = metadata_cache_find(cache, STR("u"));
+    struct metadata_text *found_text = metadata_cache_find_text(cache, STR("u"));
+    assert_ptr_equal(found, document);
+    assert_ptr_equal(found_text, text);
+    assert_null(metadata_cache_find_text(cache, STR("v")));
+    metadata_cache_put(cache, STR("u"), document, 1);
+    assert_null(metadata_cache_find_text(cache, STR("u")));
+    metadata_close(found);
+    metadata_text_close(found_text);
+    metadata_cache_put_text(cache, STR("u"), text);
+    metadata_text_close(text);
+    metadata_cache_close(cache);
+    assert_int_equal(references(document), 1);
+    metadata_close(document);
+}
+
 static void large_documents_and_long_names_are_not_kept(void **state)
 {
     struct metadata_cache *cache = *state;
@@ -97,6 +120,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_put_is_found_as_the_same_document, set_up),
         cmocka_unit_test_setup(what_is_put_again_takes_the_place, set_up),
         cmocka_unit_test_setup(the_oldest_makes_room, set_up),
+        cmocka_unit_test_setup(a_text_is_found_until_its_document_is_put_without, set_up),
         cmocka_unit_test_setup(large_documents_and_long_names_are_not_kept, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
