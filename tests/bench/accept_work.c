@@ -1,4 +1,5 @@
-/* accept_work GROUP GROUPS: the ledger's transactions of so many groups of so many batches. */
+/* accept_work GROUP GROUPS: the ledger's transactions of so many groups of so many batches.
+ * accept_work GROUP GROUPS finish: the transactions of a roll that takes all of them. */
 #include "io/db.h"
 #include "sink/ledger.h"
 #include "work.h"
@@ -16,6 +17,7 @@ struct scene {
     str answer;
     i64 group;
     i64 groups;
+    bool finish;
 };
 
 void work(struct scene *scene);
@@ -55,10 +57,44 @@ static void group_accept(const struct scene *scene, i64 index)
     }
 }
 
-WORK void work(struct scene *scene)
+static void accept_all(const struct scene *scene)
 {
     for (i64 i = 0; i < scene->groups; i++) {
         group_accept(scene, i);
+    }
+}
+
+static void finish_all(const struct scene *scene)
+{
+    struct ledger_plan plan = {0};
+    struct ledger_batch *batches = NULL;
+    struct error error = {0};
+    size_t count = 0;
+    struct uid id = id_uid_make(seam_system());
+    if (ledger_make_plan(&scene->db, scene->arena, SINK, id_uid_str(&id), WORK_BYTES_MAX, INT32_MAX,
+                         STR("asked"), &plan, &error) != OK ||
+        ledger_plan_batches(&scene->db, scene->arena, plan.id, &batches, &count, &error) != OK ||
+        ledger_mark_attempted(&scene->db, plan.id, STR("{}"), STR("{}"), LEDGER_LATER, &error) !=
+            OK) {
+        work_fail(error.message);
+    }
+    struct ledger_verdict *verdicts = arena_array(scene->arena, count, sizeof(*verdicts));
+    for (size_t i = 0; i < count; i++) {
+        verdicts[i] = (struct ledger_verdict){batches[i].batch_id, batches[i].rows, 0};
+    }
+    const struct ledger_outcome outcome = {.verdicts = verdicts, .verdict_count = count};
+    if ((i64)count != scene->group * scene->groups ||
+        ledger_finish_plan(&scene->db, plan.id, &outcome, &error) != OK) {
+        work_fail(error.message);
+    }
+}
+
+WORK void work(struct scene *scene)
+{
+    if (scene->finish) {
+        finish_all(scene);
+    } else {
+        accept_all(scene);
     }
 }
 
@@ -82,7 +118,9 @@ static void scene_open(struct scene *scene, str path)
     if (db_open_sqlite(scene->arena, path, seam_system(), &scene->db, &error) != OK ||
         ledger_open(&scene->db, seam_system(), &error) != OK ||
         ledger_register_node(&scene->db, scene->node_id, STR("intake"), &now, &error) != OK ||
-        ledger_insert_sink(&scene->db, &sink, &error) != OK) {
+        ledger_insert_sink(&scene->db, &sink, &error) != OK ||
+        ledger_attempt_claim(&scene->db, SINK, &error) != OK ||
+        ledger_finish_claim(&scene->db, SINK, &error) != OK) {
         work_fail(error.message);
     }
 }
@@ -92,15 +130,20 @@ int main(int argc, char **argv)
     char directory[] = "/tmp/lhbox-accept-XXXXXX";
     AUTO_ARENA struct arena *arena = arena_create(WORK_ARENA_BYTES);
     struct scene scene = {.arena = arena, .node_id = STR("nod_0123456789ab")};
-    if (argc != 3 || !str_to_i64(str_from(argv[1]), &scene.group) || scene.group > GROUP_MAX ||
-        !str_to_i64(str_from(argv[2]), &scene.groups) || mkdtemp(directory) == NULL) {
-        work_fail("usage: GROUP GROUPS");
+    scene.finish = argc == 4 && strcmp(argv[3], "finish") == 0;
+    if (argc != (scene.finish ? 4 : 3) || !str_to_i64(str_from(argv[1]), &scene.group) ||
+        scene.group > GROUP_MAX || !str_to_i64(str_from(argv[2]), &scene.groups) ||
+        mkdtemp(directory) == NULL) {
+        work_fail("usage: GROUP GROUPS [finish]");
     }
     scene.answer = STR(
         "{\"batch_id\":\"intake-123456\",\"state\":\"pending\",\"rows\":7,\"bytes\":1023,"
         "\"refused\":[]}");
     str path = str_format(arena, "%s/ledger.db", directory);
     scene_open(&scene, path);
+    if (scene.finish) {
+        accept_all(&scene);
+    }
     work(&scene);
     db_close(&scene.db);
     (void)unlink(path.data);

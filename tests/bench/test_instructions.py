@@ -1,5 +1,5 @@
-"""Pieces of work cost no more instructions than they did: a body checked and split, groups accepted by the ledger, lines
-decoded (of good rows, and with rejects), columns encoded.
+"""Pieces of work cost no more instructions than they did: a body checked and split, groups accepted by the ledger, a roll
+finished there, lines decoded (of good rows, and with rejects), columns encoded.
 
 Counted by callgrind, so that the machine's load does not matter. instructions.json holds the counts; after a change that
 is meant, or that made one smaller, write them anew:
