@@ -304,7 +304,8 @@ static void steps_finish(struct catalog_local *local, struct step *steps, size_t
             change_done(step->change, &step->base, step->pointer.metadata_location);
             continue;
         }
-        metadata_cache_put_text(&local->shared->cache, step->written, step->text);
+        metadata_cache_put_text(&local->shared->cache, step->written,
+                                step->pointer.metadata_location, step->text);
         catalog_point(local, metadata_json(step->after), step->written);
         if (step->base != NULL) {
             trim(local, step->base, step->after);

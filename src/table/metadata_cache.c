@@ -55,9 +55,10 @@ struct metadata_text *metadata_cache_find_text(struct metadata_cache *cache, str
 }
 
 /* Where the document goes; NULL: nowhere. Under the lock. */
-static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, bool keeps)
+static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, str from, bool keeps)
 {
     struct metadata_cached *entry = entry_of(cache, uri);
+    entry = entry == NULL ? entry_of(cache, from) : entry;
     if (entry == NULL && keeps) {
         entry = &cache->files[cache->next];
         cache->next = (cache->next + 1) % METADATA_CACHE_FILES;
@@ -65,21 +66,21 @@ static struct metadata_cached *place_of(struct metadata_cache *cache, str uri, b
     return entry;
 }
 
-static void put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
+static void put(struct metadata_cache *cache, str uri, str from, const struct metadata *metadata,
                 struct metadata_text *text, size_t bytes)
 {
     bool keeps = uri.size <= METADATA_CACHE_URI_MAX && bytes <= METADATA_CACHE_BYTES_MAX;
     struct metadata *before = NULL;
     struct metadata_text *text_before = NULL;
     mutex_do(pthread_mutex_lock, &cache->lock);
-    struct metadata_cached *entry = place_of(cache, uri, keeps);
+    struct metadata_cached *entry = place_of(cache, uri, from, keeps);
     if (entry != NULL) {
         before = entry->metadata;
         text_before = entry->text;
         entry->metadata = keeps ? metadata_share(metadata) : NULL;
         entry->text = keeps ? metadata_text_share(text) : NULL;
-        entry->uri_size = uri.size;
-        memcpy(entry->uri, uri.data, uri.size); /* one that is found has this one already */
+        entry->uri_size = keeps ? uri.size : 0;
+        memcpy(entry->uri, uri.data, entry->uri_size);
     }
     mutex_do(pthread_mutex_unlock, &cache->lock);
     metadata_close(before); /* the last reference may take a while */
@@ -89,10 +90,11 @@ static void put(struct metadata_cache *cache, str uri, const struct metadata *me
 void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
                         size_t bytes)
 {
-    put(cache, uri, metadata, NULL, bytes);
+    put(cache, uri, uri, metadata, NULL, bytes);
 }
 
-void metadata_cache_put_text(struct metadata_cache *cache, str uri, struct metadata_text *text)
+void metadata_cache_put_text(struct metadata_cache *cache, str uri, str from,
+                             struct metadata_text *text)
 {
-    put(cache, uri, metadata_text_document(text), text, metadata_text_bytes(text).size);
+    put(cache, uri, from, metadata_text_document(text), text, metadata_text_bytes(text).size);
 }

@@ -4,7 +4,8 @@
  * document that is in the cache needs neither be fetched nor parsed again. What is handed out is
  * shared: nobody changes a document that was loaded, a commit changes a copy. Large documents are
  * not kept, so that the cache has a bound: in memory a document takes some times its text. With one
- * that we wrote its text is kept too. The oldest entry makes room. Any thread. */
+ * that we wrote its text is kept too. A version takes the place of the one that it follows, which
+ * nobody asks for any more; else the oldest entry makes room. Any thread. */
 #ifndef LHBOX_TABLE_METADATA_CACHE_H
 #define LHBOX_TABLE_METADATA_CACHE_H
 
@@ -37,8 +38,9 @@ struct metadata *metadata_cache_find(struct metadata_cache *cache, str uri);
  * URI is too large to be kept. `bytes`: of the document's text. */
 void metadata_cache_put(struct metadata_cache *cache, str uri, const struct metadata *metadata,
                         size_t bytes);
-/* The same, of a document that was written as this text. */
-void metadata_cache_put_text(struct metadata_cache *cache, str uri, struct metadata_text *text);
+/* The same, of a document that was written as this text and follows what stands in `from`. */
+void metadata_cache_put_text(struct metadata_cache *cache, str uri, str from,
+                             struct metadata_text *text);
 /* A reference of the caller's own; NULL: not in the cache. */
 struct metadata_text *metadata_cache_find_text(struct metadata_cache *cache, str uri);
 

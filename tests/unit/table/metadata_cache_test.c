@@ -79,7 +79,7 @@ static void a_text_is_found_until_its_document_is_put_without(void **state)
     struct metadata *document = document_of(1);
     struct metadata_text *text = NULL;
     assert_int_equal(metadata_text_print(document, NULL, &text, NULL), OK);
-    metadata_cache_put_text(cache, STR("u"), text);
+    metadata_cache_put_text(cache, STR("u"), STR(""), text);
     struct metadata *found = metadata_cache_find(cache, STR("u"));
     struct metadata_text *found_text = metadata_cache_find_text(cache, STR("u"));
     assert_ptr_equal(found, document);
@@ -89,11 +89,53 @@ static void a_text_is_found_until_its_document_is_put_without(void **state)
     assert_null(metadata_cache_find_text(cache, STR("u")));
     metadata_close(found);
     metadata_text_close(found_text);
-    metadata_cache_put_text(cache, STR("u"), text);
+    metadata_cache_put_text(cache, STR("u"), STR(""), text);
     metadata_text_close(text);
     metadata_cache_close(cache);
     assert_int_equal(references(document), 1);
     metadata_close(document);
+}
+
+static void a_version_takes_the_place_of_the_one_that_it_follows(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *other = document_of(0);
+    struct metadata *document = document_of(1);
+    struct metadata_text *text = NULL;
+    assert_int_equal(metadata_text_print(document, NULL, &text, NULL), OK);
+    metadata_cache_put(cache, STR("other"), other, 1);
+    char from = '0';
+    for (char uri = 'a'; uri < 'a' + METADATA_CACHE_FILES + 8; uri++) {
+        metadata_cache_put_text(cache, (str){&uri, 1}, (str){&from, 1}, text);
+        assert_null(metadata_cache_find_text(cache, (str){&from, 1}));
+        from = uri;
+    }
+    AUTO_METADATA struct metadata *found = metadata_cache_find(cache, STR("other"));
+    assert_ptr_equal(found, other);
+    AUTO_METADATA_TEXT struct metadata_text *last = metadata_cache_find_text(cache,
+                                                                             (str){&from, 1});
+    assert_ptr_equal(last, text);
+    metadata_cache_close(cache);
+    metadata_close(other);
+    metadata_close(document);
+    metadata_text_close(text);
+}
+
+static void a_version_that_grew_too_large_ends_the_one_that_it_follows(void **state)
+{
+    struct metadata_cache *cache = *state;
+    struct metadata *small = document_of(1);
+    struct metadata *large = document_of(METADATA_CACHE_BYTES_MAX / 16);
+    struct metadata_text *text = NULL;
+    assert_int_equal(metadata_text_print(large, NULL, &text, NULL), OK);
+    metadata_cache_put(cache, STR("small"), small, 1);
+    metadata_cache_put_text(cache, STR("large"), STR("small"), text);
+    assert_null(metadata_cache_find(cache, STR("small")));
+    assert_null(metadata_cache_find(cache, STR("large")));
+    metadata_cache_close(cache);
+    metadata_close(small);
+    metadata_close(large);
+    metadata_text_close(text);
 }
 
 static void large_documents_and_long_names_are_not_kept(void **state)
@@ -121,6 +163,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_put_again_takes_the_place, set_up),
         cmocka_unit_test_setup(the_oldest_makes_room, set_up),
         cmocka_unit_test_setup(a_text_is_found_until_its_document_is_put_without, set_up),
+        cmocka_unit_test_setup(a_version_takes_the_place_of_the_one_that_it_follows, set_up),
+        cmocka_unit_test_setup(a_version_that_grew_too_large_ends_the_one_that_it_follows, set_up),
         cmocka_unit_test_setup(large_documents_and_long_names_are_not_kept, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
