@@ -1,6 +1,8 @@
 #include "io/file_fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -13,8 +15,19 @@ err file_fd_error(int error_number, const char *what, str path, struct error *er
                      STR_ARG(path), strerrordesc_np(error_number));
 }
 
-/* What one call takes; far less than IOV_MAX. */
-enum { WRITE_PIECES_MAX = 64 };
+/* ---- writing ---- */
+
+enum {
+    WRITE_PIECES_MAX = 64,        /* what one call takes; far less than IOV_MAX */
+    UNCACHED_BYTES_MIN = 1 * MIB, /* fewer are copied sooner than a disk answers */
+};
+
+/* Of the pieces, what is not written yet. */
+struct rest {
+    const str *pieces;
+    size_t count;
+    size_t done; /* of the first */
+};
 
 /* An iovec over bytes that are only read. */
 static struct iovec piece_of(str bytes)
@@ -26,43 +39,104 @@ static struct iovec piece_of(str bytes)
     return (struct iovec){base.asked, bytes.size};
 }
 
-/* The next pieces, the first of them from `done` on; returns how many. */
-static int pieces_gather(const str *pieces, size_t count, size_t done,
-                         struct iovec out[WRITE_PIECES_MAX])
+/* Writes what one call takes of the next `bytes`; like writev. */
+static ssize_t write_some(int fd, const struct rest *rest, size_t bytes)
 {
-    int gathered = 0;
-    for (size_t i = 0; i < count && gathered < WRITE_PIECES_MAX; i++) {
-        out[gathered++] = piece_of(str_slice(pieces[i], i == 0 ? done : 0, pieces[i].size));
+    struct iovec gathered[WRITE_PIECES_MAX];
+    int many = 0;
+    for (size_t i = 0; i < rest->count && bytes > 0 && many < WRITE_PIECES_MAX; i++) {
+        str piece = str_slice(rest->pieces[i], i == 0 ? rest->done : 0, rest->pieces[i].size);
+        piece.size = piece.size < bytes ? piece.size : bytes;
+        bytes -= piece.size;
+        gathered[many++] = piece_of(piece);
     }
-    return gathered;
+    ssize_t wrote = 0;
+    do {
+        wrote = writev(fd, gathered, many);
+    } while (wrote < 0 && errno == EINTR);
+    return wrote;
+}
+
+static void rest_pass(struct rest *rest, size_t bytes)
+{
+    rest->done += bytes;
+    while (rest->count > 0 && rest->done >= rest->pieces->size) {
+        rest->done -= rest->pieces->size;
+        rest->pieces++;
+        rest->count--;
+    }
+}
+
+MUST_USE static err write_rest(int fd, struct rest *rest, str path, struct error *error)
+{
+    rest_pass(rest, 0); /* empty ones in front */
+    while (rest->count > 0) {
+        ssize_t wrote = write_some(fd, rest, SIZE_MAX);
+        if (wrote < 0) {
+            return file_fd_error(errno, "cannot write", path, error);
+        }
+        rest_pass(rest, (size_t)wrote);
+    }
+    return OK;
 }
 
 err file_fd_write(int fd, const str *pieces, size_t count, str path, struct error *error)
 {
-    size_t at = 0;
-    size_t done = 0; /* of pieces[at] */
-    while (at < count) {
-        if (done == pieces[at].size) {
-            at++;
-            done = 0;
-            continue;
+    struct rest rest = {.pieces = pieces, .count = count};
+    return write_rest(fd, &rest, path, error);
+}
+
+/* Bytes from the front on that are whole pages of memory. */
+static size_t whole_pages(const struct rest *rest)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < rest->count; i++) {
+        str piece = rest->pieces[i];
+        if ((uintptr_t)piece.data % FILE_PAGE_BYTES != 0) {
+            break;
         }
-        struct iovec gathered[WRITE_PIECES_MAX];
-        int many = pieces_gather(pieces + at, count - at, done, gathered);
-        ssize_t wrote = writev(fd, gathered, many);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote < 0) {
-            return file_fd_error(errno, "cannot write", path, error);
-        }
-        done += (size_t)wrote;
-        for (; at < count && done > pieces[at].size; at++) {
-            done -= pieces[at].size;
+        bytes += piece.size - piece.size % FILE_PAGE_BYTES;
+        if (piece.size % FILE_PAGE_BYTES != 0) {
+            break;
         }
     }
-    return OK;
+    return bytes;
 }
+
+MUST_USE static bool set_direct(int fd, int direct)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, (flags & ~O_DIRECT) | direct) == 0;
+}
+
+/* What the file system does not take in this way is left in the rest, to be tried in the usual one,
+ * which then tells what is wrong. */
+static void write_pages(int fd, struct rest *rest, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t wrote = write_some(fd, rest, bytes);
+        if (wrote <= 0) {
+            return;
+        }
+        rest_pass(rest, (size_t)wrote);
+        bytes -= (size_t)wrote;
+    }
+}
+
+err file_fd_write_uncached(int fd, const str *pieces, size_t count, str path, struct error *error)
+{
+    struct rest rest = {.pieces = pieces, .count = count};
+    size_t bytes = whole_pages(&rest);
+    if (bytes >= UNCACHED_BYTES_MIN && set_direct(fd, O_DIRECT)) {
+        write_pages(fd, &rest, bytes);
+        if (!set_direct(fd, 0)) {
+            return file_fd_error(errno, "cannot write", path, error);
+        }
+    }
+    return write_rest(fd, &rest, path, error);
+}
+
+/* ---- reading ---- */
 
 err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *out_bytes,
                  struct error *error)
@@ -96,6 +170,8 @@ err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *o
     *out_bytes = (str){bytes, size};
     return OK;
 }
+
+/* ---- durable ---- */
 
 void file_fd_sync(int fd, str path)
 {

@@ -11,6 +11,12 @@
 MUST_USE err file_fd_error(int error_number, const char *what, str path, struct error *error);
 /* All the pieces, whatever the kernel takes at once. */
 MUST_USE err file_fd_write(int fd, const str *pieces, size_t count, str path, struct error *error);
+/* The same into a new file, and the disk takes the bytes from where they are, without a copy in the
+ * system's memory of files: as far as the pieces are whole pages that begin at a multiple of
+ * FILE_PAGE_BYTES, where they are many and the file system can do that. */
+enum { FILE_PAGE_BYTES = 4096 };
+MUST_USE err file_fd_write_uncached(int fd, const str *pieces, size_t count, str path,
+                                    struct error *error);
 /* From the start to the end of a regular file into the arena, NUL-terminated. LIMIT past bytes_max.
  */
 MUST_USE err file_fd_read(struct arena *arena, int fd, size_t bytes_max, str path, str *out_bytes,

@@ -27,6 +27,12 @@ enum {
 /* STORE_LATER is for what can be brought back from elsewhere; a store may be durable at once. */
 enum store_durability { STORE_DURABLE, STORE_LATER };
 
+/* STORE_UNCACHED is for what is large and not read here soon: a local store spares itself the copy
+ * in the system's memory of files, as far as the pieces are whole pages that begin at a multiple of
+ * STORE_PAGE_BYTES. */
+enum store_caching { STORE_CACHED, STORE_UNCACHED };
+enum { STORE_PAGE_BYTES = 4096 };
+
 /* One user metadata entry: name without the x-amz-meta- prefix. */
 struct store_meta_entry {
     str name;
@@ -41,6 +47,7 @@ struct store_meta {
      * (S3: If-Match and If-None-Match). */
     str replaces;
     enum store_durability durability; /* of a put alone */
+    enum store_caching caching;       /* of a put alone */
 };
 
 struct store_object {

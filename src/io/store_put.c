@@ -34,6 +34,7 @@ struct put {
     int sidecar;
     int parent;
     enum store_durability durability;
+    enum store_caching caching;
     bool fresh; /* in a group: only where there is no object */
     bool shown;
 };
@@ -186,6 +187,13 @@ MUST_USE static err parent_open(struct store_dir *dir, struct held *held, str pa
 
 /* ---- metadata ---- */
 
+/* Whether there is something to keep for whoever gets the object; what it replaces has metadata. */
+static bool meta_tells(const struct store_meta *meta)
+{
+    return meta != NULL &&
+           (meta->content_type.size > 0 || meta->count > 0 || meta->replaces.data != NULL);
+}
+
 /* Lines of `name=value`, the content type under the empty name. */
 static void meta_print(buf *out, const struct store_meta *meta)
 {
@@ -233,7 +241,9 @@ MUST_USE static err temporary_write(const struct put *put, const char *name, con
     }
     *out_fd = fd;
     *out_kept = meta.size == 0 || attribute_write(fd, meta);
-    return file_fd_write(fd, pieces, piece_count, put->key, error);
+    return put->caching == STORE_UNCACHED
+               ? file_fd_write_uncached(fd, pieces, piece_count, put->key, error)
+               : file_fd_write(fd, pieces, piece_count, put->key, error);
 }
 
 MUST_USE static err put_write(struct put *put, const str *pieces, size_t piece_count,
@@ -242,7 +252,7 @@ MUST_USE static err put_write(struct put *put, const str *pieces, size_t piece_c
     AUTO_ARENA struct arena *arena = arena_create((size_t)4 * STORE_DIR_SIDECAR_MAX);
     buf text = buf_create(arena, KIB, STORE_DIR_SIDECAR_MAX);
     bool kept = false;
-    if (meta != NULL) {
+    if (meta_tells(meta)) {
         meta_print(&text, meta);
     }
     if (!buf_ok(&text)) {
@@ -368,6 +378,7 @@ MUST_USE static err put_begin(struct put *put, struct held *held, const str *pie
     put->file = -1;
     put->sidecar = -1;
     put->parent = -1;
+    put->caching = meta != NULL ? meta->caching : STORE_CACHED;
     TRY(store_dir_split(put->key, &put->folder, put->name, error));
     TRY(parent_open(put->dir, held, put->folder, &put->parent, error));
     return put_write(put, pieces, piece_count, meta, error);

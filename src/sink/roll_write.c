@@ -1,7 +1,10 @@
 #include "sink/roll_write.h"
 
 #include "base/assert.h"
+#include "io/store.h"
 #include "table/write.h"
+
+#include <stdint.h>
 
 enum {
     PIECE_BYTES = 128 * 1024,
@@ -87,10 +90,11 @@ err roll_writer_foresee(const struct roll_writer *writer, struct column *columns
 
 static err new_piece(struct roll_writer *writer, struct error *error)
 {
-    char *room = arena_grow(writer->scratch, NULL, 0, PIECE_BYTES);
+    char *room = arena_grow(writer->scratch, NULL, 0, PIECE_BYTES + STORE_PAGE_BYTES);
     if (room == NULL || writer->piece_count == PIECES_MAX) {
         return error_memory(error);
     }
+    room += -(uintptr_t)room % STORE_PAGE_BYTES;
     writer->pieces[writer->piece_count++] = (str){room, 0};
     writer->piece_end = room;
     writer->piece_room = PIECE_BYTES;
@@ -194,6 +198,17 @@ static err name_file(struct roll_writer *writer, const struct partition_value *v
     return out_path->data == NULL ? error_memory(error) : OK;
 }
 
+static err put_file(struct roll_writer *writer, str path, struct error *error)
+{
+    const struct store_meta meta = {.caching = STORE_UNCACHED};
+    struct store store = {0};
+    str key = {0};
+    TRY(location_find(&writer->roll->env->warehouse->locations, writer->scratch, path, &store, &key,
+                      error));
+    return store_group_put(&store, writer->roll->group, key, writer->pieces, writer->piece_count,
+                           &meta, error);
+}
+
 err roll_writer_end(struct roll_writer *writer, const struct partition_value *values,
                     struct error *error)
 {
@@ -206,8 +221,7 @@ err roll_writer_end(struct roll_writer *writer, const struct partition_value *va
     writer->parquet = NULL;
     TRY(keep_stats(writer->roll->arena, &file.stats, error));
     TRY(name_file(writer, values, &file.path, error));
-    TRY(location_group_put(&writer->roll->env->warehouse->locations, writer->scratch, file.path,
-                           writer->roll->group, writer->pieces, writer->piece_count, error));
+    TRY(put_file(writer, file.path, error));
     CRASH_POINT(data_file_written);
     writer->files[writer->file_count++] = file;
     return OK;
