@@ -18,15 +18,36 @@ enum {
     DECOMPRESS_STEP_MIN = 4 * KIB,
 };
 
-/* Steps over so many bytes at once that next to no match is met. They hold for ZSTD_compress2
- * alone. A library that does not know one of them compresses worse, and no more than that. */
-static void zstd_set_coding(ZSTD_CCtx *context)
+/* Of zstd's fastest strategy. */
+struct zstd_search {
+    int hash_log;  /* of the table's places */
+    int match_min; /* bytes */
+    int step;      /* bytes from place to place where nothing repeats */
+};
+
+static const struct zstd_search zstd_searches[] = {
+    [COMPRESS_SEARCH_NEAR] = {12, 7, 1},
+    [COMPRESS_SEARCH_NUMBERS] = {13, 4, 2},
+    /* So long a step meets next to no match. */
+    [COMPRESS_SEARCH_NONE] = {ZSTD_HASHLOG_MIN, 7, ZSTD_TARGETLENGTH_MAX},
+};
+
+/* They hold for ZSTD_compress2 alone. A library that does not know one of them compresses worse,
+ * and no more than that. */
+static void zstd_set_search(struct compressor *compressor, enum compress_search search)
 {
+    ZSTD_CCtx *context = compressor->context;
+    const struct zstd_search *set = &zstd_searches[search];
+    if (compressor->search == search) {
+        return;
+    }
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, ZSTD_fast);
-    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, ZSTD_HASHLOG_MIN);
-    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, ZSTD_TARGETLENGTH_MAX);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, set->hash_log);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, set->match_min);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, set->step);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+    compressor->search = search;
 }
 
 err compressor_open(enum compress_codec codec, i32 level, struct compressor *out_compressor,
@@ -38,7 +59,6 @@ err compressor_open(enum compress_codec codec, i32 level, struct compressor *out
         if (context == NULL) {
             return error_memory(error);
         }
-        zstd_set_coding(context);
     }
     *out_compressor = (struct compressor){.codec = codec, .level = level, .context = context};
     return OK;
@@ -104,8 +124,8 @@ MUST_USE static err snappy_append(buf *out, str bytes, struct error *error)
     return OK;
 }
 
-MUST_USE static err zstd_append(struct compressor *compressor, buf *out, str bytes, bool coded,
-                                struct error *error)
+MUST_USE static err zstd_append(struct compressor *compressor, enum compress_search search,
+                                buf *out, str bytes, struct error *error)
 {
     size_t bound = ZSTD_compressBound(bytes.size);
     char *room = ZSTD_isError(bound) ? NULL : buf_reserve(out, bound);
@@ -113,9 +133,13 @@ MUST_USE static err zstd_append(struct compressor *compressor, buf *out, str byt
         return error_memory(error);
     }
     ZSTD_CCtx *context = compressor->context;
-    size_t size = coded ? ZSTD_compress2(context, room, bound, bytes.data, bytes.size)
-                        : ZSTD_compressCCtx(context, room, bound, bytes.data, bytes.size,
-                                            compressor->level);
+    size_t size = 0;
+    if (search == COMPRESS_SEARCH) {
+        size = ZSTD_compressCCtx(context, room, bound, bytes.data, bytes.size, compressor->level);
+    } else {
+        zstd_set_search(compressor, search);
+        size = ZSTD_compress2(context, room, bound, bytes.data, bytes.size);
+    }
     if (ZSTD_isError(size)) {
         /* With the bound as room only memory can be missing. */
         return error_memory(error);
@@ -136,14 +160,15 @@ err compress_append(struct compressor *compressor, buf *out, str bytes, struct e
     case COMPRESS_SNAPPY:
         return snappy_append(out, bytes, error);
     case COMPRESS_ZSTD:
-        return zstd_append(compressor, out, bytes, false, error);
+        return zstd_append(compressor, COMPRESS_SEARCH, out, bytes, error);
     }
     return INVALID;
 }
 
-err compress_append_coded(struct compressor *compressor, buf *out, str bytes, struct error *error)
+err compress_append_searched(struct compressor *compressor, enum compress_search search, buf *out,
+                             str bytes, struct error *error)
 {
-    return compressor->codec == COMPRESS_ZSTD ? zstd_append(compressor, out, bytes, true, error)
+    return compressor->codec == COMPRESS_ZSTD ? zstd_append(compressor, search, out, bytes, error)
                                               : compress_append(compressor, out, bytes, error);
 }
 

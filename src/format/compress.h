@@ -18,10 +18,19 @@ enum compress_codec {
     COMPRESS_ZSTD,
 };
 
+/* How zstd looks for what repeats. The other codecs know one way only. */
+enum compress_search {
+    COMPRESS_SEARCH,         /* as its level does */
+    COMPRESS_SEARCH_NEAR,    /* in fewer places, which a processor has at hand */
+    COMPRESS_SEARCH_NUMBERS, /* the same, for short pieces at every other byte: of 64-bit numbers */
+    COMPRESS_SEARCH_NONE,    /* not at all: the bytes are only coded, which takes half the time */
+};
+
 struct compressor {
     enum compress_codec codec;
     i32 level;
-    void *context; /* zstd only */
+    void *context;               /* zstd only */
+    enum compress_search search; /* what the context is set to */
 };
 
 /* Level: of deflate, gzip and zstd. */
@@ -33,10 +42,9 @@ void compressor_close(struct compressor *compressor); /* a zeroed one is allowed
 /* Appends the compressed form of `bytes` to `out`. */
 MUST_USE err compress_append(struct compressor *compressor, buf *out, str bytes,
                              struct error *error);
-/* The same, and zstd codes the bytes without a look for what repeats: twice as fast, and as small
- * where nothing does. */
-MUST_USE err compress_append_coded(struct compressor *compressor, buf *out, str bytes,
-                                   struct error *error);
+/* The same, with a search of zstd's fastest level other than its own. */
+MUST_USE err compress_append_searched(struct compressor *compressor, enum compress_search search,
+                                      buf *out, str bytes, struct error *error);
 /* The result is in the arena; with COMPRESS_NONE it is `bytes` itself. */
 MUST_USE err compress_expand(struct arena *arena, enum compress_codec codec, str bytes,
                              size_t size_max, str *out_bytes, struct error *error);

@@ -14,9 +14,10 @@ enum {
     FEW_DISTINCT = 256,              /* so few are a dictionary however well PLAIN compresses */
     ESTIMATE_PERCENT_MAX = 120,      /* of what would pay: an estimate may be so wrong */
     COMPRESSED_PERCENT_MAX = 92,     /* a codec that leaves more is left out */
-    CODED_VALUES_MIN = 40000,        /* with fewer, the page made both ways is half of them */
-    CODED_PERCENT_MAX = 112,         /* of what a search leaves: more is not tried */
-    CODED_LEVEL_MAX = 1,             /* who asks for more wants small files */
+    SEARCH_PERCENT_MAX = 25,  /* what the codec leaves less of repeats too much for a quick one */
+    CODED_VALUES_MIN = 40000, /* with fewer, the page made both ways is half of them */
+    CODED_PERCENT_MAX = 120,  /* of what a search leaves: more is not tried */
+    QUICK_LEVEL_MAX = 1,      /* who asks for more wants small files */
 };
 
 /* How much a codec left of some bytes. */
@@ -243,17 +244,21 @@ MUST_USE static err choose_search(struct sample *sample, struct choice *choice)
 {
     buf *packed = sample->rooms->packed;
     if (choice->has_dictionary || !choice->compressed ||
-        sample->compressor->codec != COMPRESS_ZSTD || sample->compressor->level > CODED_LEVEL_MAX ||
-        sample->values->count < CODED_VALUES_MIN) {
+        sample->compressor->codec != COMPRESS_ZSTD || sample->compressor->level > QUICK_LEVEL_MAX) {
+        return OK;
+    }
+    if (sample->plain.packed / SEARCH_PERCENT_MAX > sample->plain.raw / 100) {
+        choice->search = sample->values->width == sizeof(u64) ? COMPRESS_SEARCH_NUMBERS
+                                                              : COMPRESS_SEARCH_NEAR;
+    }
+    if (sample->values->count < CODED_VALUES_MIN) {
         return OK;
     }
     sample_put_plain(sample);
     buf_truncate(packed, 0);
-    TRY(compress_append_coded(sample->compressor, packed, buf_str(sample->rooms->body),
-                              sample->error));
-    if ((i64)packed->size / CODED_PERCENT_MAX <= sample->plain.packed / 100) {
-        choice->search = CHOICE_TRIED;
-    }
+    TRY(compress_append_searched(sample->compressor, COMPRESS_SEARCH_NONE, packed,
+                                 buf_str(sample->rooms->body), sample->error));
+    choice->try_coding = (i64)packed->size / CODED_PERCENT_MAX <= sample->plain.packed / 100;
     return OK;
 }
 

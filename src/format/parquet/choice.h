@@ -3,9 +3,9 @@
  * A sample of the values, in a few runs spread over the chunk, says how many distinct ones there
  * must be and what the codec makes of them. A dictionary is built where it promises to be smaller
  * once both forms are compressed, and kept where it is. What the codec saves little of is stored as
- * it is. At zstd's fastest level, values in which the sample shows next to nothing that repeats are
- * coded without a search for it, if their first page is as small so. The same values always get
- * the same choice. Private to parquet. */
+ * it is. At zstd's fastest level, values in which the sample shows little that repeats are searched
+ * for it in a quicker way, and those with next to nothing are coded without a search, if their
+ * first page is as small so. The same values always get the same choice. Private to parquet. */
 #ifndef LHBOX_FORMAT_PARQUET_CHOICE_H
 #define LHBOX_FORMAT_PARQUET_CHOICE_H
 
@@ -13,17 +13,12 @@
 #include "format/compress.h"
 #include "format/parquet/dictionary.h"
 
-enum choice_search {
-    CHOICE_SEARCHED,
-    CHOICE_TRIED, /* both ways, of which the first page shows the better one */
-    CHOICE_CODED, /* compress_append_coded */
-};
-
 struct choice {
     bool has_dictionary;
     struct dictionary dictionary;
     bool compressed;
-    enum choice_search search; /* when compressed */
+    enum compress_search search; /* when compressed */
+    bool try_coding;             /* on the first page: COMPRESS_SEARCH_NONE may do as well */
 };
 
 struct choice_rooms {

@@ -7,7 +7,7 @@
 enum {
     PAGE_LENGTH_SIZE = 4,
     SELECTED_REPEATS_MIN = 4,
-    CODED_PERCENT_MAX = 108, /* of a page's bytes with a search: then the others have none */
+    CODED_PERCENT_MAX = 117, /* of a page's bytes with a search: then the others have none */
 
     /* Numbers of parquet.thrift. */
     PAGE_DATA = 0,
@@ -184,26 +184,26 @@ static void header_put_dictionary(struct thrift *thrift, const struct chunk *chu
     thrift_end(thrift);
 }
 
+/* What is tried is tried with the first page: the others are made in the better way. */
 MUST_USE static err page_compress(struct chunk *chunk, str bytes, str *out_packed)
 {
     struct compressor *compressor = &chunk->encoder->compressor;
+    struct choice *choice = &chunk->choice;
     buf *packed = &chunk->encoder->packed;
     buf_truncate(packed, 0);
-    if (chunk->choice.search != CHOICE_CODED) {
-        TRY(compress_append(compressor, packed, bytes, chunk->error));
-    }
+    TRY(compress_append_searched(compressor, choice->search, packed, bytes, chunk->error));
     size_t searched = packed->size;
-    if (chunk->choice.search != CHOICE_SEARCHED) {
-        TRY(compress_append_coded(compressor, packed, bytes, chunk->error));
+    *out_packed = buf_str(packed);
+    if (!choice->try_coding) {
+        return OK;
     }
-    size_t coded = packed->size - searched;
-    if (chunk->choice.search == CHOICE_TRIED) {
-        bool pays = coded / CODED_PERCENT_MAX <= searched / 100;
-        chunk->choice.search = pays ? CHOICE_CODED : CHOICE_SEARCHED;
+    choice->try_coding = false;
+    TRY(compress_append_searched(compressor, COMPRESS_SEARCH_NONE, packed, bytes, chunk->error));
+    *out_packed = str_slice(buf_str(packed), 0, searched);
+    if ((packed->size - searched) / CODED_PERCENT_MAX <= searched / 100) {
+        choice->search = COMPRESS_SEARCH_NONE;
+        *out_packed = str_slice(buf_str(packed), searched, packed->size);
     }
-    *out_packed = chunk->choice.search == CHOICE_CODED
-                      ? str_slice(buf_str(packed), searched, packed->size)
-                      : str_slice(buf_str(packed), 0, searched);
     return OK;
 }
 
