@@ -80,27 +80,57 @@ static str hex_make(size_t size)
     return (str){bytes, size};
 }
 
-static void what_is_coded_comes_back(void **state)
+/* 64-bit numbers below a million. */
+static str numbers_make(size_t size)
+{
+    u64 *numbers = arena_alloc(arena, size);
+    u64 random = 1;
+    for (size_t i = 0; i < size / sizeof(u64); i++) {
+        random = random * UINT64_C(6364136223846793005) + 1;
+        numbers[i] = (random >> 32) % 1000000;
+    }
+    return (str){(const char *)numbers, size};
+}
+
+/* Its size in a context that was used for something else before. */
+static size_t searched_size(struct compressor *compressor, enum compress_search search, str bytes)
+{
+    buf out = buf_create(arena, 0, 4 * MIB);
+    str back = {0};
+    assert_int_equal(compress_append_searched(compressor, search, &out, bytes, NULL), OK);
+    assert_int_equal(
+        compress_expand(arena, compressor->codec, buf_str(&out), bytes.size, &back, NULL), OK);
+    assert_true(str_equal(back, bytes));
+    return out.size;
+}
+
+static void what_is_searched_in_any_way_comes_back(void **state)
 {
     (void)state;
     for (enum compress_codec codec = COMPRESS_NONE; codec <= COMPRESS_ZSTD; codec++) {
         AUTO_COMPRESSOR struct compressor compressor = {0};
         assert_int_equal(compressor_open(codec, 1, &compressor, NULL), OK);
-        const str samples[] = {{NULL, 0}, STR("a"), bytes_make(BYTES), hex_make(3 * BYTES)};
+        const str samples[] = {
+            {NULL, 0}, STR("a"), bytes_make(BYTES), hex_make(3 * BYTES), numbers_make(2 * BYTES)};
         for (size_t i = 0; i < ARRAY_COUNT(samples); i++) {
-            buf out = buf_create(arena, 0, 4 * MIB);
-            str back = {0};
-            assert_int_equal(
-                compress_append_searched(&compressor, COMPRESS_SEARCH_NONE, &out, samples[i], NULL),
-                OK);
-            assert_int_equal(
-                compress_expand(arena, codec, buf_str(&out), samples[i].size, &back, NULL), OK);
-            assert_true(str_equal(back, samples[i]));
-            if (codec == COMPRESS_ZSTD && samples[i].size == 3 * BYTES) {
-                assert_in_range(out.size, samples[i].size / 2, samples[i].size * 11 / 20);
+            for (enum compress_search way = COMPRESS_SEARCH; way <= COMPRESS_SEARCH_NONE; way++) {
+                (void)searched_size(&compressor, way, samples[i]);
             }
         }
     }
+}
+
+static void each_search_is_for_what_it_is_made_for(void **state)
+{
+    (void)state;
+    AUTO_COMPRESSOR struct compressor zstd = {0};
+    assert_int_equal(compressor_open(COMPRESS_ZSTD, 1, &zstd, NULL), OK);
+    str hex = hex_make(3 * BYTES);
+    assert_in_range(searched_size(&zstd, COMPRESS_SEARCH_NONE, hex), hex.size / 2,
+                    hex.size * 11 / 20);
+    str numbers = numbers_make(3 * BYTES);
+    assert_true(searched_size(&zstd, COMPRESS_SEARCH_NUMBERS, numbers) * 10 <
+                searched_size(&zstd, COMPRESS_SEARCH, numbers) * 9);
 }
 
 static void a_context_is_good_for_many_blocks(void **state)
@@ -194,7 +224,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_compressed_comes_back),
-        TEST(what_is_coded_comes_back),
+        TEST(what_is_searched_in_any_way_comes_back),
+        TEST(each_search_is_for_what_it_is_made_for),
         TEST(a_context_is_good_for_many_blocks),
         TEST(a_block_that_wants_more_than_it_may_is_corrupt),
         TEST(a_block_that_is_cut_off_is_corrupt),
