@@ -4,6 +4,7 @@
 #include "format/avro_schema.h"
 #include "format/compress.h"
 #include "format/crc.h"
+#include "format/varint.h"
 enum {
     AVRO_SYNC_SIZE = 16,
     AVRO_SNAPPY_CRC_SIZE = 4,
@@ -29,15 +30,7 @@ static const struct {
 
 void avro_put_long(buf *out, i64 value)
 {
-    u64 zigzag = ((u64)value << 1) ^ (value < 0 ? UINT64_MAX : 0);
-    u8 bytes[AVRO_VARINT_SIZE_MAX];
-    size_t size = 0;
-    while (zigzag >= 0x80) {
-        bytes[size++] = (u8)(zigzag | 0x80);
-        zigzag >>= 7;
-    }
-    bytes[size++] = (u8)zigzag;
-    buf_append_bytes(out, bytes, size);
+    varint_put_zigzag(out, value);
 }
 
 void avro_put_boolean(buf *out, bool value)

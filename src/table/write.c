@@ -56,6 +56,14 @@ static void choose_codec(const struct metadata *metadata, struct parquet_options
                                                most, options->compress_level);
 }
 
+static void choose_encodings(const struct metadata *metadata, struct parquet_options *options)
+{
+    str encodings = metadata_property(metadata, "write.parquet.encodings");
+    if (str_equal_ignore_case(encodings, STR("compact"))) {
+        options->encodings = PARQUET_ENCODINGS_COMPACT;
+    }
+}
+
 static void choose_sizes(const struct metadata *metadata, struct parquet_options *options)
 {
     options->row_group_bytes_max = property_in(metadata, "write.parquet.row-group-size-bytes",
@@ -211,6 +219,7 @@ err write_parquet_options(struct arena *arena, const struct metadata *metadata,
 {
     struct parquet_options options = parquet_options_default();
     choose_codec(metadata, &options);
+    choose_encodings(metadata, &options);
     choose_sizes(metadata, &options);
     size_t count = list_leaves(schema, NULL, NULL);
     struct parquet_column_options *columns = arena_array(arena, count, sizeof(*columns));

@@ -1,7 +1,8 @@
 /* write: what a table's own `write.*` properties ask of those who write its files.
  *
  * Names and defaults as the reference library has them ("Write properties" of its configuration
- * page), but for defaults that the contract sets otherwise. A property without a usable value
+ * page), but for defaults that the contract sets otherwise; write.parquet.encodings, `compatible`
+ * (the default) or `compact`, is lhbox's own. A property without a usable value
  * counts as not set: an owner's slip of the pen must not stop a sink. */
 #ifndef LHBOX_TABLE_WRITE_H
 #define LHBOX_TABLE_WRITE_H

@@ -13,5 +13,5 @@ from spark import spark  # noqa: E402
 
 __all__ = ["own_server", "server", "spark"]
 
-LONG = ["rck/*", "*duckdb.py", "*pyiceberg.py", "*spark*.py", "*polars.py", "*clickhouse.py"]
+LONG = ["rck/*", "*duckdb.py", "*pyiceberg.py", "*spark*.py", "*polars.py", "*clickhouse.py", "*engines.py"]
 collect_ignore_glob = [] if os.environ.get("LHBOX_TEST_TIER") == "all" else LONG

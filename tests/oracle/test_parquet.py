@@ -25,7 +25,11 @@ from programs import run
 
 CASES = ["types", "types_plain", "types_one_row", "nested", "nested_dictionary", "pages", "pages_small", "strings",
          "strings_in_groups", "strings_raised", "huge", "types_gzip", "types_snappy", "pages_by_rows", "metrics",
-         "metrics_nested", "metrics_pages", "metrics_strings"]
+         "metrics_nested", "metrics_pages", "metrics_strings", "types_compact", "types_plain_compact", "nested_compact",
+         "pages_compact", "pages_small_compact", "metrics_pages_compact", "numbers", "numbers_compact", "numbers_mixed_compact",
+         "numbers_by_1_compact", "numbers_by_33_compact", "numbers_by_128_compact", "numbers_by_129_compact"]
+PLAIN, RLE, DELTA, RLE_DICTIONARY, SPLIT = 0, 3, 5, 8, 9
+COMPACT = {1: DELTA, 2: DELTA, 4: SPLIT, 5: SPLIT}  # by the physical type
 NESTED = ("struct", "list", "map")
 
 
@@ -476,7 +480,7 @@ def pages_of(case: Case, chunk: dict[int, Any]) -> list[tuple[int, dict[int, Any
 
 
 def test_pages_fill_their_chunks_and_have_their_checksums(case: Case) -> None:
-    """PLAIN or RLE_DICTIONARY, in data pages v1: iceberg_8_4_69."""
+    """PLAIN or RLE_DICTIONARY unless asked for others, in data pages v1: iceberg_8_4_69."""
     expected_at = 4
     for group in case.footer[4]:
         assert group[5] == expected_at
@@ -490,9 +494,12 @@ def test_pages_fill_their_chunks_and_have_their_checksums(case: Case) -> None:
             data = [header for _, header, _ in pages if header[1] == 0]
             assert len(data) == len(pages) - (11 in meta)
             assert sum(header[5][1] for header in data) == meta[5]
-            encoding = 8 if 11 in meta else 0
-            assert all(header[5][2] == encoding for header in data)
-            assert {count[1]: count[3] for count in meta[13]}[0] == len(data)
+            encoding, = {header[5][2] for header in data}
+            assert encoding in ([RLE_DICTIONARY] if 11 in meta else [PLAIN, COMPACT.get(meta[1])])
+            assert encoding in (PLAIN, RLE_DICTIONARY) or case.options["compact"]
+            dictionary = [PLAIN] if 11 in meta else []
+            assert meta[2] == sorted({*dictionary, RLE, encoding})  # no more than what is there
+            assert [(count[1], count[2], count[3]) for count in meta[13]] == [*((2, e, 1) for e in dictionary), (0, encoding, len(data))]
             for _, header, body in pages:
                 assert header[4] & 0xFFFFFFFF == zlib.crc32(body)
 
@@ -628,6 +635,37 @@ def test_pages_end_after_so_many_rows(tmp_path: Path) -> None:
         for chunk in group[1]:
             offsets, _ = thrift.at(case.bytes, chunk[4])
             assert [location[3] for location in offsets[1]] == list(range(0, group[3], 70))
+
+
+def page_encodings(case: Case, column: int) -> list[int]:
+    """Of the data pages of each chunk of a column."""
+    return [pages_of(case, group[1][column])[-1][1][5][2] for group in case.footer[4]]
+
+
+def test_numbers_are_compact_where_asked_for(tmp_path: Path) -> None:
+    compact, plain = (Case(name, tmp_path / name) for name in ("numbers_compact", "numbers"))
+    for column, leaf in enumerate(compact.leaves):
+        assert page_encodings(plain, column) == [PLAIN] * 3
+        if not leaf.repeated:
+            assert page_encodings(compact, column) == [COMPACT[compact.footer[4][0][1][column][3][1]]] * 3, leaf.field
+    assert compact.stats["file_bytes"] < plain.stats["file_bytes"] * 0.8
+    assert [case.stats["columns"][0]["lower"] for case in (compact, plain)] == ["00000080"] * 2
+
+
+def test_a_dictionary_comes_first(tmp_path: Path) -> None:
+    """And the next row group of the column goes without."""
+    case = Case("numbers_mixed_compact", tmp_path / "mixed")
+    for column, leaf in enumerate(case.leaves):
+        kind = COMPACT[case.footer[4][0][1][column][3][1]]
+        if kind == DELTA and not leaf.repeated:
+            assert page_encodings(case, column) == [RLE_DICTIONARY, DELTA], leaf.field
+
+
+def test_what_is_smaller_in_plain_stays_so(tmp_path: Path) -> None:
+    case = Case("pages_compact", tmp_path / "pages")
+    ints = [page_encodings(case, column)[0] for column, leaf in enumerate(case.leaves)
+            if leaf.field["name"].startswith("many") and leaf.field["type"] == "int"]
+    assert ints == [PLAIN, PLAIN]  # any 31 bits
 
 
 def encodings(case: Case, name: str) -> list[bool]:

@@ -1,6 +1,6 @@
 /* parquet_case: writes a Parquet file of made-up rows and says on stdout what must be in it.
  *
- *     parquet_case CASE FILE
+ *     parquet_case CASE[_compact] FILE
  *
  * The answer is one JSON object: fields (with ids), rows (one array of values a row), options and
  * the writer's own statistics. Values are in a form that loses nothing: floats, binaries and uuids
@@ -194,6 +194,27 @@ static size_t schema_strings(struct generator *g, struct field *fields)
     return 7;
 }
 
+/* What is stored as an integer or a float, of narrow precision where that matters. */
+static size_t schema_numbers(struct generator *g, struct field *fields)
+{
+    static const enum type_kind kinds[] = {
+        TYPE_INT,   TYPE_LONG,   TYPE_DATE,    TYPE_TIME,   TYPE_TIMESTAMP, TYPE_TIMESTAMPTZ_NS,
+        TYPE_FLOAT, TYPE_DOUBLE, TYPE_DECIMAL, TYPE_DECIMAL};
+    size_t count = 0;
+    for (enum need need = OPTIONAL; need <= REQUIRED; need++) {
+        for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+            struct type type = {.kind = kinds[i]};
+            if (kinds[i] == TYPE_DECIMAL) {
+                type.precision = i % 2 == 0 ? 9 : 18;
+                type.scale = 2;
+            }
+            fields[count++] = field_make(g, need, "number", type);
+        }
+    }
+    fields[count++] = field_make(g, OPTIONAL, "number_list", list_make(g, OPTIONAL, type_long));
+    return count;
+}
+
 static size_t schema_huge(struct generator *g, struct field *fields)
 {
     fields[0] = field_make(g, REQUIRED, "huge", type_string);
@@ -299,6 +320,49 @@ static void row_strings(struct generator *g, struct column *columns, size_t coun
     (void)count;
 }
 
+static void put_number(struct generator *g, struct column *column, i64 number)
+{
+    enum type_kind kind = column->field->type.kind;
+    float narrow = (float)number + (float)(next(g) % 1024) / 1024;
+    double wide = (double)number + (double)(next(g) % (1 << 30)) / (1 << 30);
+    if (kind == TYPE_FLOAT) {
+        put_raw(g, column, &narrow, sizeof(narrow));
+    } else if (kind == TYPE_DOUBLE) {
+        put_raw(g, column, &wide, sizeof(wide));
+    } else if (kind == TYPE_DECIMAL) {
+        const i128 value = number;
+        check(column_append_fixed(column, &value));
+        buf_append_format(&g->json, "\"%" PRId64 "\"", number);
+    } else if (kind == TYPE_INT || kind == TYPE_DATE) {
+        put_int(g, column, number);
+    } else {
+        put_long(g, column, number);
+    }
+}
+
+/* The first 3,000 rows repeat a few numbers, the others go up in small steps; now and then comes
+ * one from the other end of the type. Nulls come alone and in runs of more than a page. */
+static void row_numbers(struct generator *g, struct column *columns, size_t count, i64 row)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum type_kind kind = columns[i].field->type.kind;
+        u64 random = next(g);
+        i64 number = (row < 3000 ? 0 : row * 3) + (i64)(random % 5);
+        comma(g, i);
+        if (kind == TYPE_LIST) {
+            put_value(g, &columns[i], random);
+        } else if (!columns[i].field->required && (row / 700 % 3 == 1 || random >> 40 == 0)) {
+            put_null(g, &columns[i]);
+        } else if (row % 997 == 500 && kind == TYPE_INT) {
+            put_int(g, &columns[i], random % 2 == 0 ? INT32_MIN : INT32_MAX);
+        } else if (row % 997 == 500 && kind == TYPE_LONG) {
+            put_long(g, &columns[i], random % 2 == 0 ? INT64_MIN : INT64_MAX);
+        } else {
+            put_number(g, &columns[i], number);
+        }
+    }
+}
+
 static void row_huge(struct generator *g, struct column *columns, size_t count, i64 row)
 {
     size_t size = (size_t)3 * MIB + (size_t)row;
@@ -348,6 +412,13 @@ static const struct parquet_case cases[] = {
     {"strings_in_groups", schema_strings, row_strings, 5, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
     {"strings_raised", schema_strings, row_strings, 2, 1, 1, MIB, MIB, COMPRESS_NONE, 0, false},
     {"huge", schema_huge, row_huge, 6, 4, 1, MIB, MIB, COMPRESS_NONE, 0, false},
+    {"numbers", schema_numbers, row_numbers, 9000, 4000, 1, MIB, 0, COMPRESS_NONE, 300, false},
+    {"numbers_mixed", schema_numbers, row_numbers, 6000, 3000, 1, MIB, MIB, COMPRESS_NONE, 0,
+     false},
+    {"numbers_by_1", schema_numbers, row_numbers, 3, 1, 1, MIB, 0, COMPRESS_NONE, 0, false},
+    {"numbers_by_33", schema_numbers, row_numbers, 97, 33, 0, MIB, 0, COMPRESS_NONE, 32, false},
+    {"numbers_by_128", schema_numbers, row_numbers, 255, 128, 0, MIB, 0, COMPRESS_NONE, 0, false},
+    {"numbers_by_129", schema_numbers, row_numbers, 161, 129, 1, MIB, 0, COMPRESS_NONE, 0, false},
     {"types_gzip", schema_types, row_any, 60, 45, 0, MIB, MIB, COMPRESS_GZIP, 0, false},
     {"types_snappy", schema_types, row_any, 60, 45, 0, MIB, MIB, COMPRESS_SNAPPY, 0, false},
     {"pages_by_rows", schema_pages, row_pages, 1000, 700, 1, MIB, MIB, COMPRESS_NONE, 70, false},
@@ -483,7 +554,8 @@ static void write_rows(struct generator *g, const struct parquet_case *it,
     buf_append_byte(&g->json, ']');
 }
 
-static void case_run(struct generator *g, const struct parquet_case *it)
+static void case_run(struct generator *g, const struct parquet_case *it,
+                     enum parquet_encodings encodings)
 {
     struct field *fields = must(arena_array(g->arena, FIELDS_MAX, sizeof(*fields)));
     size_t count = it->schema(g, fields);
@@ -504,6 +576,7 @@ static void case_run(struct generator *g, const struct parquet_case *it)
         columns_choose(g, fields, count, chosen, &options.column_count);
         options.columns = chosen;
     }
+    options.encodings = encodings;
     options.page_bytes_max = it->page_bytes;
     options.dictionary_bytes_max = it->dictionary_bytes;
     struct error error = {0};
@@ -513,9 +586,10 @@ static void case_run(struct generator *g, const struct parquet_case *it)
         fail(error.message);
     }
     buf_append_format(&g->json,
-                      "{\"page_bytes\":%" PRId64 ",\"dictionary_bytes\":%" PRId64
+                      "{\"compact\":%s,\"page_bytes\":%" PRId64 ",\"dictionary_bytes\":%" PRId64
                       ",\"row_group_rows\":%" PRId64 ",\"zstd_level\":%d,",
-                      it->page_bytes, it->dictionary_bytes, it->row_group_rows, it->zstd_level);
+                      encodings == PARQUET_ENCODINGS_COMPACT ? "true" : "false", it->page_bytes,
+                      it->dictionary_bytes, it->row_group_rows, it->zstd_level);
     put_columns(g, &options);
     buf_append(&g->json, STR("\"fields\":"));
     put_fields(g, fields, count);
@@ -540,15 +614,22 @@ static void file_save(const char *path, str bytes)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fail("usage: parquet_case CASE FILE");
+        fail("usage: parquet_case CASE[_compact] FILE");
+    }
+    static const str compact = STR_INIT("_compact");
+    str name = str_from(argv[1]);
+    enum parquet_encodings encodings = PARQUET_ENCODINGS_COMPATIBLE;
+    if (str_ends(name, compact)) {
+        name = str_slice(name, 0, name.size - compact.size);
+        encodings = PARQUET_ENCODINGS_COMPACT;
     }
     AUTO_ARENA struct arena *arena = arena_create((size_t)ARENA_MAX);
     struct generator g = {.arena = arena, .state = 1};
     g.json = buf_create(arena, MIB, ARENA_MAX);
     g.file = buf_create(arena, MIB, ARENA_MAX);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        if (str_equal(str_from(argv[1]), str_from(cases[i].name))) {
-            case_run(&g, &cases[i]);
+        if (str_equal(name, str_from(cases[i].name))) {
+            case_run(&g, &cases[i], encodings);
             if (!buf_ok(&g.json)) {
                 fail("out of memory");
             }

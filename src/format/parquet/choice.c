@@ -39,8 +39,9 @@ struct sample {
     i64 run_count;
     i64 run_values;
     i64 distinct;
-    i64 elsewhere;      /* distinct values of a run that an earlier run had, too */
-    struct ratio plain; /* raw 0: not known yet */
+    i64 elsewhere;        /* distinct values of a run that an earlier run had, too */
+    struct ratio plain;   /* raw 0: not known yet */
+    struct ratio compact; /* in the choice's encoding, where that is another */
     struct error *error;
 };
 
@@ -102,12 +103,12 @@ MUST_USE static err sample_pack(struct sample *sample, str raw, struct ratio *ou
     return OK;
 }
 
-static void sample_put_plain(struct sample *sample)
+static void sample_put(struct sample *sample, enum page_encoding encoding)
 {
     buf_truncate(sample->rooms->body, 0);
     for (i64 i = 0; i < sample->run_count; i++) {
-        values_put_plain(sample->rooms->body, sample->values, sample->runs[i],
-                         sample->runs[i] + sample->run_values);
+        encoding_put(sample->rooms->body, encoding, sample->values, sample->runs[i],
+                     sample->runs[i] + sample->run_values);
     }
 }
 
@@ -116,7 +117,7 @@ MUST_USE static err sample_know_plain(struct sample *sample)
     if (sample->plain.raw > 0) {
         return OK;
     }
-    sample_put_plain(sample);
+    sample_put(sample, ENCODING_PLAIN);
     return sample_pack(sample, buf_str(sample->rooms->body), &sample->plain);
 }
 
@@ -213,16 +214,49 @@ MUST_USE static err choose_dictionary(struct sample *sample, i64 bytes_max, stru
     return OK;
 }
 
+/* ---- the encoding ---- */
+
+MUST_USE static err choose_encoding(struct sample *sample, enum parquet_encodings allowed,
+                                    struct choice *choice)
+{
+    enum page_encoding compact = encoding_compact(sample->values->physical);
+    if (choice->has_dictionary) {
+        choice->encoding = ENCODING_RLE_DICTIONARY;
+        return OK;
+    }
+    if (allowed == PARQUET_ENCODINGS_COMPATIBLE || compact == ENCODING_PLAIN) {
+        return OK;
+    }
+    TRY(sample_know_plain(sample));
+    sample_put(sample, compact);
+    TRY(sample_pack(sample, buf_str(sample->rooms->body), &sample->compact));
+    if (sample->compact.packed < sample->plain.packed) {
+        choice->encoding = compact;
+    }
+    return OK;
+}
+
 /* ---- compressed or not ---- */
+
+/* What the codec leaves of the sample in the chosen encoding. */
+MUST_USE static err sample_know_chosen(struct sample *sample, const struct choice *choice,
+                                       struct ratio *out_ratio)
+{
+    if (choice->encoding != ENCODING_PLAIN) {
+        *out_ratio = sample->compact;
+        return OK;
+    }
+    TRY(sample_know_plain(sample));
+    *out_ratio = sample->plain;
+    return OK;
+}
 
 /* What the codec leaves of the pages, by the sample. */
 MUST_USE static err foresee_pages(struct sample *sample, const struct choice *choice,
                                   struct ratio *out_pages)
 {
     if (!choice->has_dictionary) {
-        TRY(sample_know_plain(sample));
-        *out_pages = sample->plain;
-        return OK;
+        return sample_know_chosen(sample, choice, out_pages);
     }
     const struct dictionary *dictionary = &choice->dictionary;
     struct ratio indices = {0};
@@ -239,26 +273,29 @@ MUST_USE static err foresee_pages(struct sample *sample, const struct choice *ch
     return OK;
 }
 
-/* Of a chunk in PLAIN of which the codec saves something. */
-MUST_USE static err choose_search(struct sample *sample, struct choice *choice)
+/* Of a chunk without a dictionary of which the codec saves something, `searched` of the sample. */
+MUST_USE static err choose_search(struct sample *sample, struct ratio searched,
+                                  struct choice *choice)
 {
     buf *packed = sample->rooms->packed;
     if (choice->has_dictionary || !choice->compressed ||
         sample->compressor->codec != COMPRESS_ZSTD || sample->compressor->level > QUICK_LEVEL_MAX) {
         return OK;
     }
-    if (sample->plain.packed / SEARCH_PERCENT_MAX > sample->plain.raw / 100) {
+    /* Who asks for another encoding wants small files. */
+    if (choice->encoding == ENCODING_PLAIN &&
+        searched.packed / SEARCH_PERCENT_MAX > searched.raw / 100) {
         choice->search = sample->values->width == sizeof(u64) ? COMPRESS_SEARCH_NUMBERS
                                                               : COMPRESS_SEARCH_NEAR;
     }
     if (sample->values->count < CODED_VALUES_MIN) {
         return OK;
     }
-    sample_put_plain(sample);
+    sample_put(sample, choice->encoding);
     buf_truncate(packed, 0);
     TRY(compress_append_searched(sample->compressor, COMPRESS_SEARCH_NONE, packed,
                                  buf_str(sample->rooms->body), sample->error));
-    choice->try_coding = (i64)packed->size / CODED_PERCENT_MAX <= sample->plain.packed / 100;
+    choice->try_coding = (i64)packed->size / CODED_PERCENT_MAX <= searched.packed / 100;
     return OK;
 }
 
@@ -272,19 +309,20 @@ MUST_USE static err choose_codec(struct sample *sample, struct choice *choice)
     struct ratio pages = {0};
     TRY(foresee_pages(sample, choice, &pages));
     choice->compressed = pages.packed / COMPRESSED_PERCENT_MAX <= pages.raw / 100;
-    return choose_search(sample, choice);
+    return choose_search(sample, pages, choice);
 }
 
-err choice_make(const struct values *values, i64 bytes_max, struct compressor *compressor,
-                struct arena *arena, struct choice_rooms *rooms, struct choice *out_choice,
-                struct error *error)
+err choice_make(const struct values *values, const struct parquet_options *options,
+                struct compressor *compressor, struct arena *arena, struct choice_rooms *rooms,
+                struct choice *out_choice, struct error *error)
 {
     struct sample sample = {
         .values = values, .compressor = compressor, .rooms = rooms, .error = error};
     struct choice choice = {0};
     if (values->count > 0) {
         sample_place(&sample);
-        TRY(choose_dictionary(&sample, bytes_max, arena, &choice));
+        TRY(choose_dictionary(&sample, options->dictionary_bytes_max, arena, &choice));
+        TRY(choose_encoding(&sample, options->encodings, &choice));
     }
     TRY(choose_codec(&sample, &choice));
     *out_choice = choice;

@@ -12,9 +12,6 @@ enum {
     /* Numbers of parquet.thrift. */
     PAGE_DATA = 0,
     PAGE_DICTIONARY = 2,
-    ENCODING_PLAIN = 0,
-    ENCODING_RLE = 3,
-    ENCODING_RLE_DICTIONARY = 8,
 };
 
 struct chunk {
@@ -152,7 +149,8 @@ static void page_put_body(const struct chunk *chunk, const struct page *page, bu
     if (chunk->choice.has_dictionary) {
         dictionary_put_indices(body, &chunk->choice.dictionary, page->value_from, page->value_to);
     } else {
-        values_put_plain(body, &chunk->values, page->value_from, page->value_to);
+        encoding_put(body, chunk->choice.encoding, &chunk->values, page->value_from,
+                     page->value_to);
     }
 }
 
@@ -170,7 +168,7 @@ static void header_put_data(struct thrift *thrift, const struct chunk *chunk, i6
 {
     thrift_struct(thrift, 5);
     thrift_i32(thrift, 1, (i32)slots);
-    thrift_i32(thrift, 2, chunk->choice.has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN);
+    thrift_i32(thrift, 2, (i32)chunk->choice.encoding);
     thrift_i32(thrift, 3, ENCODING_RLE);
     thrift_i32(thrift, 4, ENCODING_RLE);
     thrift_end(thrift);
@@ -401,8 +399,8 @@ MUST_USE static err chunk_prepare(struct chunk *chunk, const struct column *colu
         !values_build(chunk->leaf, column, arena, &encoder->values, &chunk->values)) {
         return error_memory(chunk->error);
     }
-    TRY(choice_make(&chunk->values, chunk->writer->options.dictionary_bytes_max,
-                    &encoder->compressor, arena, &encoder->choice, &chunk->choice, chunk->error));
+    TRY(choice_make(&chunk->values, &chunk->writer->options, &encoder->compressor, arena,
+                    &encoder->choice, &chunk->choice, chunk->error));
     if (chunk->leaf->repetition_max > 0) {
         /* The sample knows nothing of levels, which always compress. */
         chunk->choice.compressed = chunk->encoder->compressor.codec != COMPRESS_NONE;
@@ -462,6 +460,7 @@ err chunk_encode(const struct parquet_writer *writer, struct encoder *encoder, s
     };
     TRY(chunk_prepare(&chunk, columns));
     chunk.meta->has_dictionary = chunk.choice.has_dictionary;
+    chunk.meta->encoding = chunk.choice.encoding;
     chunk.meta->codec = chunk.choice.compressed ? encoder->compressor.codec : COMPRESS_NONE;
     if (chunk.choice.has_dictionary) {
         TRY(page_encode_dictionary(&chunk));

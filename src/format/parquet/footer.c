@@ -32,9 +32,6 @@ enum {
     CODEC_SNAPPY = 1,
     CODEC_GZIP = 2,
     CODEC_ZSTD = 6,
-    ENCODING_PLAIN = 0,
-    ENCODING_RLE = 3,
-    ENCODING_RLE_DICTIONARY = 8,
     PAGE_DATA = 0,
     PAGE_DICTIONARY = 2,
 };
@@ -314,13 +311,18 @@ static void statistics_put(struct thrift *thrift, const struct leaf *leaf,
     thrift_end(thrift);
 }
 
+/* Of the dictionary, the levels and the data pages, in this order. */
 static void encodings_put(struct thrift *thrift, const struct chunk_meta *chunk)
 {
-    thrift_list(thrift, 2, THRIFT_I32, chunk->has_dictionary ? 3 : 2);
-    thrift_element_integer(thrift, ENCODING_PLAIN);
+    bool has_plain = chunk->has_dictionary || chunk->encoding == ENCODING_PLAIN;
+    bool has_other = chunk->encoding != ENCODING_PLAIN;
+    thrift_list(thrift, 2, THRIFT_I32, 1 + (size_t)has_plain + (size_t)has_other);
+    if (has_plain) {
+        thrift_element_integer(thrift, ENCODING_PLAIN);
+    }
     thrift_element_integer(thrift, ENCODING_RLE);
-    if (chunk->has_dictionary) {
-        thrift_element_integer(thrift, ENCODING_RLE_DICTIONARY);
+    if (has_other) {
+        thrift_element_integer(thrift, (i64)chunk->encoding);
     }
 }
 
@@ -340,9 +342,7 @@ static void page_counts_put(struct thrift *thrift, const struct chunk_meta *chun
     if (chunk->has_dictionary) {
         page_count_put(thrift, PAGE_DICTIONARY, ENCODING_PLAIN, 1);
     }
-    page_count_put(thrift, PAGE_DATA,
-                   chunk->has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN,
-                   chunk->page_count);
+    page_count_put(thrift, PAGE_DATA, (i32)chunk->encoding, chunk->page_count);
 }
 
 static i32 codec_number(enum compress_codec codec)

@@ -1,7 +1,7 @@
 #include "format/parquet/hybrid.h"
 
 #include "base/assert.h"
-#include "format/parquet/thrift.h"
+#include "format/varint.h"
 
 enum { HYBRID_GROUP = 8, HYBRID_WIDTH_MAX = 32 };
 
@@ -15,7 +15,7 @@ void hybrid_put_run(buf *out, u32 value, i64 count, i32 width)
     if (count == 0) {
         return;
     }
-    thrift_put_varint(out, (u64)count << 1);
+    varint_put(out, (u64)count << 1);
     u8 bytes[4];
     num_store_u32(bytes, value);
     buf_append_bytes(out, bytes, (size_t)(width + 7) / 8);
@@ -37,7 +37,7 @@ static HYBRID_INLINE void hybrid_put_packed(buf *out, const void *values, size_t
     if (groups == 0) {
         return;
     }
-    thrift_put_varint(out, (u64)groups << 1 | 1);
+    varint_put(out, (u64)groups << 1 | 1);
     size_t bytes = (size_t)groups * (size_t)width;
     u8 *at = (u8 *)buf_reserve(out, bytes);
     if (at == NULL) {

@@ -1,10 +1,11 @@
 /* parquet: writes one Parquet file from columns.
  *
- * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY, RLE levels,
- * field ids on every node, REQUIRED where the schema says so, logical types and (where they exist)
- * converted types, full statistics, and bloom filters where they are asked for. Three-level lists
- * named list/element, maps key_value/key/value. Spec: Apache Parquet format, parquet.thrift,
- * LogicalTypes.md, Encodings.md, BloomFilter.md; Iceberg spec appendix A.
+ * Format 2.x with what every reader takes: data page v1, PLAIN and RLE_DICTIONARY (others where
+ * they are asked for), RLE levels, field ids on every node, REQUIRED where the schema says so,
+ * logical types and (where they exist) converted types, full statistics, and bloom filters where
+ * they are asked for. Three-level lists named list/element, maps key_value/key/value. Spec: Apache
+ * Parquet format, parquet.thrift, LogicalTypes.md, Encodings.md, BloomFilter.md; Iceberg spec
+ * appendix A.
  *
  * A writer takes row groups one at a time and hands finished bytes to the caller's sink in order,
  * so that memory is bound by a row group. Owned by one roll worker. Fails with LIMIT (arena) or
@@ -28,6 +29,14 @@ enum parquet_metrics {
 
 enum { PARQUET_BOUND_WHOLE = 0, PARQUET_BOUND_UNITS = 16 };
 
+/* What values without a dictionary are written in. */
+enum parquet_encodings {
+    PARQUET_ENCODINGS_COMPATIBLE, /* PLAIN, which every reader takes */
+    /* Where it is smaller DELTA_BINARY_PACKED for INT32 and INT64, BYTE_STREAM_SPLIT for FLOAT and
+     * DOUBLE, else PLAIN. */
+    PARQUET_ENCODINGS_COMPACT,
+};
+
 struct parquet_column_options {
     i32 field_id;
     enum parquet_metrics metrics;
@@ -46,8 +55,9 @@ struct parquet_options {
     i64 row_group_bytes_max; /* of columns in memory, when the caller should give them */
     i64 page_bytes_max;      /* of values before compression */
     i64 page_rows_max;
-    i64 dictionary_bytes_max; /* a column chunk falls back to PLAIN past this */
-    i64 bloom_bytes_max;      /* of one filter */
+    i64 dictionary_bytes_max; /* a column chunk has no dictionary past this */
+    enum parquet_encodings encodings;
+    i64 bloom_bytes_max; /* of one filter */
     const char *created_by;
     /* In the order in which a walk through the schema meets the leaves; those that are not among
      * them have bounds of PARQUET_BOUND_UNITS and no filter. */

@@ -1,29 +1,13 @@
 #include "format/parquet/thrift.h"
 
 #include "base/assert.h"
+#include "format/varint.h"
 
 enum { THRIFT_STEP_MAX = 15, THRIFT_SHORT_LIST_MAX = 14 };
 
-void thrift_put_varint(buf *out, u64 value)
-{
-    u8 bytes[10];
-    size_t size = 0;
-    while (value >= 0x80) {
-        bytes[size++] = (u8)(value | 0x80);
-        value >>= 7;
-    }
-    bytes[size++] = (u8)value;
-    buf_append_bytes(out, bytes, size);
-}
-
-static void put_zigzag(buf *out, i64 value)
-{
-    thrift_put_varint(out, ((u64)value << 1) ^ (value < 0 ? UINT64_MAX : 0));
-}
-
 static void put_binary(buf *out, str value)
 {
-    thrift_put_varint(out, value.size);
+    varint_put(out, value.size);
     buf_append(out, value);
 }
 
@@ -37,7 +21,7 @@ static void put_field(struct thrift *thrift, i32 id, enum thrift_type type)
         buf_append_byte(thrift->out, (u8)((u32)step << 4 | (u32)type));
     } else {
         buf_append_byte(thrift->out, (u8)type);
-        put_zigzag(thrift->out, id);
+        varint_put_zigzag(thrift->out, id);
     }
     *last_id = id;
 }
@@ -69,19 +53,19 @@ void thrift_i8(struct thrift *thrift, i32 id, i8 value)
 void thrift_i16(struct thrift *thrift, i32 id, i16 value)
 {
     put_field(thrift, id, THRIFT_I16);
-    put_zigzag(thrift->out, value);
+    varint_put_zigzag(thrift->out, value);
 }
 
 void thrift_i32(struct thrift *thrift, i32 id, i32 value)
 {
     put_field(thrift, id, THRIFT_I32);
-    put_zigzag(thrift->out, value);
+    varint_put_zigzag(thrift->out, value);
 }
 
 void thrift_i64(struct thrift *thrift, i32 id, i64 value)
 {
     put_field(thrift, id, THRIFT_I64);
-    put_zigzag(thrift->out, value);
+    varint_put_zigzag(thrift->out, value);
 }
 
 void thrift_binary(struct thrift *thrift, i32 id, str value)
@@ -110,7 +94,7 @@ void thrift_list(struct thrift *thrift, i32 id, enum thrift_type element, size_t
         return;
     }
     buf_append_byte(thrift->out, (u8)(0xf0U | (u32)element));
-    thrift_put_varint(thrift->out, count);
+    varint_put(thrift->out, count);
 }
 
 void thrift_element_boolean(struct thrift *thrift, bool value)
@@ -120,7 +104,7 @@ void thrift_element_boolean(struct thrift *thrift, bool value)
 
 void thrift_element_integer(struct thrift *thrift, i64 value)
 {
-    put_zigzag(thrift->out, value);
+    varint_put_zigzag(thrift->out, value);
 }
 
 void thrift_element_binary(struct thrift *thrift, str value)

@@ -48,7 +48,4 @@ void thrift_element_boolean(struct thrift *thrift, bool value);
 void thrift_element_integer(struct thrift *thrift, i64 value);
 void thrift_element_binary(struct thrift *thrift, str value);
 
-/* Unsigned LEB128, which Parquet's own encodings use too. */
-void thrift_put_varint(buf *out, u64 value);
-
 #endif

@@ -28,6 +28,7 @@ struct chunk_meta {
     i64 start; /* of the first page */
     i64 data_page_at;
     bool has_dictionary;
+    enum page_encoding encoding; /* of its data pages */
     enum compress_codec codec;
     i64 page_count;  /* data pages */
     i64 value_count; /* slots: nulls and empty lists count */

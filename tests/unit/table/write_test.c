@@ -94,6 +94,29 @@ static void codecs_and_levels(void **state)
     }
 }
 
+static void encodings_are_compatible_unless_compact_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *properties;
+        enum parquet_encodings encodings;
+    } cases[] = {
+        {"", PARQUET_ENCODINGS_COMPATIBLE},
+        {"'write.parquet.encodings':'compatible'", PARQUET_ENCODINGS_COMPATIBLE},
+        {"'write.parquet.encodings':'compact'", PARQUET_ENCODINGS_COMPACT},
+        {"'write.parquet.encodings':'COMPACT'", PARQUET_ENCODINGS_COMPACT},
+        {"'write.parquet.encodings':'compact '", PARQUET_ENCODINGS_COMPATIBLE},
+        {"'write.parquet.encodings':'delta'", PARQUET_ENCODINGS_COMPATIBLE},
+        {"'write.parquet.encodings':''", PARQUET_ENCODINGS_COMPATIBLE},
+        {"'write.parquet.encoding':'compact'", PARQUET_ENCODINGS_COMPATIBLE},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        AUTO_ARENA struct arena *arena = arena_create(4 * MIB);
+        struct parquet_options options = options_with(arena, cases[i].properties);
+        assert_int_equal(options.encodings, cases[i].encodings);
+    }
+}
+
 static void sizes_are_kept_within_memory(void **state)
 {
     (void)state;
@@ -195,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_said_is_the_default),
         cmocka_unit_test(codecs_and_levels),
+        cmocka_unit_test(encodings_are_compatible_unless_compact_is_said),
         cmocka_unit_test(sizes_are_kept_within_memory),
         cmocka_unit_test(columns_have_metrics_by_their_full_names),
         cmocka_unit_test(without_a_default_so_many_columns_have_metrics_the_upper_ones_first),
