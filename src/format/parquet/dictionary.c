@@ -6,6 +6,7 @@
 enum {
     DICTIONARY_TAG_BITS = 32,   /* the upper half of a hash */
     DICTIONARY_TABLE_BITS = 10, /* at least: 2^10 places */
+    TABLE_SPARSE = 4,           /* places for each entry, at least */
     DICTIONARY_PROBES_MAX = 16, /* on average: only values made to collide need more */
     DICTIONARY_PROBES_FREE = 65536,
     DICTIONARY_AHEAD = 32, /* values hashed, and their places fetched, before they are looked up */
@@ -209,7 +210,8 @@ MUST_USE static bool entry_add(struct dictionary_fill *fill, u64 tag, u64 place,
     fill->indices[index] = fill->count;
     fill->count++;
     fill->table[place] = tag << DICTIONARY_TAG_BITS | fill->count;
-    return (u64)fill->count * 2 < (u64)1 << fill->bits || table_make(fill, fill->bits + 1);
+    return (u64)fill->count * TABLE_SPARSE < (u64)1 << fill->bits ||
+           table_make(fill, fill->bits + 1);
 }
 
 /* ---- filling it ---- */
@@ -281,11 +283,12 @@ MUST_USE static bool fill_any(struct dictionary_fill *fill)
     }
 }
 
-/* Bits of a table that is at most half full of so many entries. */
+/* Bits of a table for so many entries. In a fuller one more of the looks go on past the first
+ * place, which the processor does not foresee. */
 static i32 table_bits(i64 entries)
 {
     i32 bits = DICTIONARY_TABLE_BITS;
-    while (bits < DICTIONARY_TAG_BITS && (i64)1 << bits <= 2 * entries) {
+    while (bits < DICTIONARY_TAG_BITS && (i64)1 << bits <= TABLE_SPARSE * entries) {
         bits++;
     }
     return bits;
