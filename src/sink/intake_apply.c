@@ -12,7 +12,8 @@
 enum {
     SHARED_BYTES_MAX = 4 * MIB,
     SHARED_BATCHES_MAX = 1024,
-    SHARED_META_MAX = STORE_META_LIST_BYTES_MAX - 4 * KIB,
+    SEALED_MAX = 16, /* objects of a sink that wait: the ledger may be taken for some tenths of a
+                        second by the plan, or the end, of a roll of many batches */
 };
 #define SHARED_ARENA_MAX ((size_t)32 * MIB)
 
@@ -39,6 +40,7 @@ struct intake_shared {
     size_t arrived;
     struct intake_group *first; /* in the order of their places */
     struct intake_group **end;
+    struct intake_shared *next; /* sealed after it */
     /* of all that were told, while it is applied */
     struct ledger_accept *items;
     size_t count;
@@ -79,15 +81,29 @@ static bool has_place(const struct intake_shared *shared, const struct intake_gr
 {
     return shared->warehouse == group->warehouse &&
            shared->bytes + 1 + group->body_size <= SHARED_BYTES_MAX &&
-           shared->meta + meta <= SHARED_META_MAX &&
+           shared->meta + meta <= intake_line_entries_max(group->warehouse) &&
            shared->batches + group->count <= SHARED_BATCHES_MAX;
 }
 
-/* A full one is not joined by later ones either, and is sealed when its turn comes. */
+static void seal(struct intake_sink *sink)
+{
+    struct intake_shared **link = &sink->sealed;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = sink->open;
+    sink->sealed_count++;
+    sink->open = NULL;
+}
+
 static struct intake_shared *place_for(struct intake_group *group, size_t meta)
 {
     struct intake_sink *sink = group->sink;
     const struct intake_shared empty = {.warehouse = group->warehouse};
+    if (sink->open != NULL && !has_place(sink->open, group, meta) &&
+        sink->sealed_count < SEALED_MAX) {
+        seal(sink);
+    }
     bool opens = sink->open == NULL && has_place(&empty, group, meta);
     sink->open = opens ? shared_open(group) : sink->open;
     bool joins = sink->open != NULL && has_place(sink->open, group, meta);
@@ -135,14 +151,14 @@ static struct intake_shared *next(struct intake_sink *sink)
         return NULL;
     }
     if (sink->sealed == NULL && sink->open != NULL && sink->open->arrived > 0) {
-        sink->sealed = sink->open;
-        sink->open = NULL;
+        seal(sink);
     }
     struct intake_shared *sealed = sink->sealed;
     if (sealed == NULL || sealed->arrived < sealed->joined) {
         return NULL;
     }
-    sink->sealed = NULL;
+    sink->sealed = sealed->next;
+    sink->sealed_count--;
     sink->applying = true;
     return sealed;
 }
@@ -308,7 +324,7 @@ static bool may_grow(struct intake_sink *sink)
     bool grows = sink->sealed == NULL && open != NULL &&
                  open->bytes < SHARED_BYTES_MAX / APART_PART &&
                  open->batches < SHARED_BATCHES_MAX / APART_PART &&
-                 open->meta < SHARED_META_MAX / APART_PART;
+                 open->meta < intake_line_entries_max(open->warehouse) / APART_PART;
     (void)pthread_mutex_unlock(&sink->lock);
     return grows;
 }

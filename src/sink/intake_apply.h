@@ -3,10 +3,9 @@
  *
  * A group that may be answered early (intake_early.h) gets a place in an object that it shares with
  * those before and behind it: the record in the log names the object and the place. When the first
- * of them is durable the object is sealed; when all of them are, whoever brings the last one
- * applies it, unless the one before is still being applied: then the next groups join, and it grows
- * meanwhile. So nobody waits for anybody, and there is no timer: what comes while one object is
- * applied is the next one.
+ * of them is durable, or it is full, the object is sealed; when all of them are, whoever brings the
+ * last one applies it, unless one before is still being applied: then it grows meanwhile, and full
+ * ones wait in a row. So nobody waits for anybody.
  *
  *      open ──► sealed ──► applied: rejects files, object, one transaction of all rows, leave
  *     joined     arrived

@@ -53,16 +53,21 @@ struct room {
 };
 
 /* A store that takes more metadata than others has no other bound of its own (decisions 46). */
+size_t intake_line_entries_max(const struct warehouse *warehouse)
+{
+    size_t store_max = warehouse != NULL ? store_meta_bytes_max(&warehouse->files)
+                                         : (size_t)STORE_META_BYTES_MAX;
+    size_t beside = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
+                    sizeof("1234567890");
+    return store_max - STORE_META_BYTES_MAX + INTAKE_META_BYTES_MAX - beside;
+}
+
 static struct room group_room(const struct intake_group *group)
 {
-    size_t store_max = group->warehouse != NULL ? store_meta_bytes_max(&group->warehouse->files)
-                                                : (size_t)STORE_META_BYTES_MAX;
     bool logged = group->warehouse != NULL &&
                   intake_log_takes(group->groups->log, group->warehouse);
     return (struct room){
-        .meta = sizeof("sinkreceivedrowsbatches") + ID_SHORT_SIZE + TIME_TEXT_SIZE +
-                sizeof("123456"),
-        .meta_max = store_max - STORE_META_BYTES_MAX + INTAKE_META_BYTES_MAX,
+        .meta_max = intake_line_entries_max(group->warehouse),
         .bytes_max = logged ? INTAKE_LOG_GROUP_BYTES_MAX : INTAKE_GROUP_BYTES_MAX,
     };
 }

@@ -45,6 +45,8 @@ static inline bool intake_send_has_rows(const struct intake_send *send)
 
 /* An upper bound of what a send's entry takes in the object's metadata. */
 size_t intake_line_entry_max(const struct intake_send *send);
+/* Room for the entries of one object. warehouse NULL: any store's. */
+size_t intake_line_entries_max(const struct warehouse *warehouse);
 /* With the sink's lock. */
 void intake_line_append(struct intake_sink *sink, struct intake_send *send);
 /* Takes the next group and counts it as in flight; false when nothing can be taken now, and then

@@ -26,7 +26,8 @@ struct intake_sink {
     i32 groups; /* workers that drive the line */
     /* intake_apply.h */
     struct intake_shared *open;   /* groups join it */
-    struct intake_shared *sealed; /* none joins it any more, and not all of it are durable */
+    struct intake_shared *sealed; /* none joins them any more; in their order */
+    i32 sealed_count;
     bool applying;
     bool delayed;               /* what was answered cannot be applied for now */
     enum error_code delay_code; /* what is heard meanwhile */

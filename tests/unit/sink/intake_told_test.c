@@ -6,7 +6,7 @@
 #include "sink/orphan.h"
 #include "sink/roll.h"
 
-enum { SEGMENTS = 4 };
+enum { SEGMENTS = 8 };
 
 /* What the sets-up add to the fixture: a log in its directory. */
 static struct logged {
@@ -283,6 +283,31 @@ static void what_is_told_while_another_is_applied_shares_an_object(void **state)
     forget(&last);
 }
 
+/* The ledger may be taken for longer than one object has room; this store's metadata takes few. */
+static void a_full_object_waits_and_another_one_begins(void **state)
+{
+    enum { MORE_THAN_FULL = 40 };
+    (void)state;
+    gate_set(&f.gate, true);
+    assert_accepted("held", "[{}]");
+    gate_await(&f.gate, 1);
+    for (int i = 0; i < MORE_THAN_FULL; i++) {
+        assert_accepted(str_format(f.arena, "n%d", i).data, "[{\"x\":1}]");
+    }
+    assert_int_equal(intake_early_count(logged.early, SINK), MORE_THAN_FULL + 1);
+    gate_set(&f.gate, false);
+    await_row("n39");
+    for (int i = 0; i < MORE_THAN_FULL; i++) {
+        struct ledger_batch batch = row_of(str_format(f.arena, "n%d", i).data);
+        assert_verifies(&batch, "{\"x\":1}");
+    }
+    struct ledger_batch first = row_of("n0");
+    struct ledger_batch second = row_of("n1");
+    struct ledger_batch last = row_of("n39");
+    assert_true(str_equal(first.object_key, second.object_key));
+    assert_false(str_equal(first.object_key, last.object_key));
+}
+
 /* None of it was applied: the next start makes one object of their records. */
 static void what_shares_an_object_is_there_after_the_next_start(void **state)
 {
@@ -501,6 +526,7 @@ int main(void)
         LOGGED_TEST(a_resend_is_answered_when_the_first_has_its_row),
         LOGGED_TEST(a_resend_does_not_overtake_the_first_in_the_line),
         LOGGED_TEST(what_is_told_while_another_is_applied_shares_an_object),
+        LOGGED_TEST(a_full_object_waits_and_another_one_begins),
         LOGGED_TEST(what_shares_an_object_is_there_after_the_next_start),
         LOGGED_TEST(a_send_that_waits_for_its_commit_is_not_answered_early),
         LOGGED_TEST(a_full_disk_only_delays_what_was_told),
