@@ -35,15 +35,10 @@ buf buf_create(struct arena *arena, size_t capacity, size_t size_max)
     return buffer;
 }
 
-/* Room for `size` more bytes, or the buffer has failed. */
-static bool buf_make_room(buf *buffer, size_t size)
+static __attribute__((noinline)) bool buf_grow(buf *buffer, size_t size)
 {
     if (buffer->failed) {
         return false;
-    }
-    assert(buffer->size <= buffer->capacity);
-    if (buffer->data != NULL && size <= buffer->capacity - buffer->size) {
-        return true;
     }
     if (buffer->size > buffer->size_max || size > buffer->size_max - buffer->size) {
         buffer->failed = true;
@@ -57,6 +52,14 @@ static bool buf_make_room(buf *buffer, size_t size)
         wanted = BUF_FIRST_CAPACITY;
     }
     return buf_resize(buffer, wanted);
+}
+
+/* Room for `size` more bytes, or the buffer has failed. */
+static inline bool buf_make_room(buf *buffer, size_t size)
+{
+    assert(buffer->size <= buffer->capacity);
+    bool room = !buffer->failed && buffer->data != NULL && size <= buffer->capacity - buffer->size;
+    return room || buf_grow(buffer, size);
 }
 
 void buf_append_bytes(buf *buffer, const void *bytes, size_t size)

@@ -352,14 +352,30 @@ static bool tries_straight(struct decoder *decoder)
     return tries;
 }
 
+/* What the columns have got of values that are not whole goes; whole ones stay. */
+static void drop_parts(struct decoder *decoder)
+{
+    for (size_t i = 0; i < decoder->root.child_count; i++) {
+        struct column *column = &decoder->columns[i];
+        if (column->child_count > 0 && column->count == decoder->row_count) {
+            column_truncate(column, decoder->row_count);
+        }
+    }
+}
+
 /* The line feed behind the line that begins at `at`, whose row was appended; `end` NULL: whichever
- * comes first. NULL: it was not. */
+ * comes first. NULL: it was not, but members may have been, which the tree is told of. */
 static const char *take_straight(struct decoder *decoder, const char *at, const char *limit,
                                  const char *end, instant ingest_ts)
 {
     decoder->straight.limit = (const u8 *)limit;
     const char *found = (const char *)decoder->straight_row(&decoder->straight, (const u8 *)at,
                                                             decoder->row_count);
+    if (found == NULL && decoder->straight.taken > 0) {
+        decoder->declined++;
+        drop_parts(decoder);
+        return NULL;
+    }
     if (found != NULL && (end == NULL || found == end) && append_own(decoder, ingest_ts)) {
         decoder->declined = 0;
         decoder->row_count++;
@@ -387,6 +403,7 @@ static enum decode_tree_result read_tree(struct decoder *decoder, str line, cons
     tree->row = decoder->row_count;
     enum decode_tree_result read = utf8_valid(line) ? decode_tree_read(tree, line)
                                                     : DECODE_TREE_NOT_JSON;
+    tree->straight->taken = 0; /* of this line alone */
     if (read != DECODE_TREE_OK) {
         decoder_truncate(decoder, decoder->row_count);
     }

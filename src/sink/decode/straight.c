@@ -204,9 +204,16 @@ static bool fill_absent(const struct decode_step *step, i64 row)
     return true;
 }
 
-/* From behind the brace; the fields' columns have `row` values. */
+static COLD const u8 *walk_stop(u32 *taken, u32 sent)
+{
+    *taken = sent;
+    return NULL;
+}
+
+/* From behind the brace; the fields' columns have `row` values. NULL: *taken members were appended.
+ */
 static const u8 *walk_object(struct straight *straight, struct decode_step *step, const u8 *at,
-                             i64 row)
+                             i64 row, u32 *taken)
 {
     u32 sent = 0;
     struct decode_step **foretold = step->first;
@@ -218,22 +225,27 @@ static const u8 *walk_object(struct straight *straight, struct decode_step *step
         at = walk_name(straight, step, at, foretold, &field);
         /* No name comes twice. */
         if (at == NULL || field->column->count != row) {
-            return NULL;
+            return walk_stop(taken, sent);
         }
         at = walk_field(straight, field, at);
-        at = at != NULL ? skip_comma(at, '}', &more) : NULL;
         if (at == NULL) {
-            return NULL;
+            return walk_stop(taken, sent);
         }
+        field->end = at;
         foretold = field->next;
         sent++;
+        at = skip_comma(at, '}', &more);
+        if (at == NULL) {
+            return walk_stop(taken, sent);
+        }
     }
-    return sent == step->sent_count || fill_absent(step, row) ? at : NULL;
+    return sent == step->sent_count || fill_absent(step, row) ? at : walk_stop(taken, sent);
 }
 
 static const u8 *walk_struct(struct straight *straight, struct decode_step *step, const u8 *at)
 {
-    at = walk_object(straight, step, at + 1, step->column->count);
+    u32 taken;
+    at = walk_object(straight, step, at + 1, step->column->count, &taken);
     return at != NULL && column_append_nested(step->column) ? at : NULL;
 }
 
@@ -323,7 +335,7 @@ static const u8 *walk_member(struct straight *straight, const u8 *at, i64 row,
         column_truncate(field->column, row);
         return NULL;
     }
-    *out_member = (struct straight_member){index, at, value, end};
+    *out_member = (struct straight_member){index, end};
     return end;
 }
 
@@ -358,8 +370,10 @@ const u8 *straight_row_wide(struct straight *straight, const u8 *at, i64 row)
 const u8 *straight_row_portable(struct straight *straight, const u8 *at, i64 row)
 #endif
 {
+    struct decode_step *root = &straight->root;
+    straight->taken = 0;
     at = skip_space(at);
-    at = *at == '{' ? walk_object(straight, &straight->root, at + 1, row) : NULL;
+    at = *at == '{' ? walk_object(straight, root, at + 1, row, &straight->taken) : NULL;
     at = at != NULL ? skip_space(at) : NULL;
     return at != NULL && *at == '\n' ? at : NULL;
 }

@@ -19,6 +19,7 @@ struct straight {
     buf scratch;               /* of values that are rarely seen */
     struct decode_step *named; /* the field of a name that was not foretold */
     const u8 *limit;           /* a line feed, that of the line or one behind it */
+    u32 taken;                 /* members at the front of a row that was not taken whole */
     /* For straight_members: what is foretold, NULL where the row begins; and fields that the plan
      * has seen in this object are not taken. */
     struct decode_step **foretold;
@@ -27,8 +28,8 @@ struct straight {
 
 /* Appends one value to each column but the sink's own ones, from the line that begins at `at`, and
  * returns the line feed behind it. NULL: the row is not of that kind, or memory is out; the columns
- * are to be truncated. straight->limit is a line feed with JSON_SCAN_SLACK readable bytes behind
- * it. */
+ * are to be truncated, but for those that straight_taken tells of, and absent fields' that have a
+ * value. straight->limit is a line feed with JSON_SCAN_SLACK readable bytes behind it. */
 typedef const u8 *straight_function(struct straight *straight, const u8 *at, i64 row);
 straight_function straight_row_portable;
 straight_function straight_row_wide; /* AVX2 */
@@ -36,10 +37,19 @@ straight_function straight_row_wide; /* AVX2 */
 /* A member of the row whose value was appended. */
 struct straight_member {
     u32 field; /* of the root */
-    const u8 *name;
-    const u8 *value;
     const u8 *end;
 };
+
+/* The next of the straight->taken members that were appended before the row was given up; *foretold
+ * is straight->root.first for the first one. */
+static inline struct straight_member straight_taken(const struct straight *straight,
+                                                    struct decode_step ***foretold)
+{
+    const struct decode_step *field = (*foretold)[0];
+    u32 index = (u32)(field - straight->root.fields);
+    *foretold = straight->root.fields[index].next;
+    return (struct straight_member){index, field->end};
+}
 
 /* Some members of a row that is not taken whole: those from `at` on, where a name is to come, as
  * many as are taken, at most `max`. Returns how many; other columns are as they were. */

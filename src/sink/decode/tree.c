@@ -198,11 +198,32 @@ static bool tree_hash_members(struct decode_tree *tree, u32 object, u32 members)
     return true;
 }
 
+/* The same of an object whose names are fields, but for one at most. */
+static void tree_compare_fields(struct decode_tree *tree, const struct decode_frame *frame)
+{
+    const struct decode_plan *plan = frame->plan;
+    u32 end = tree->nodes[frame->node].next;
+    tree->objects++;
+    for (u32 at = frame->node + 1; at < end; at = tree->nodes[at].next) {
+        u32 field = decode_tree_name(tree, at)->field;
+        if (field != DECODE_NONE && plan->seen[field] == tree->objects) {
+            tree_mark_repeated(tree, plan->member[field], at);
+        } else if (field != DECODE_NONE) {
+            plan->seen[field] = tree->objects;
+            plan->member[field] = at;
+        }
+    }
+}
+
 /* Fields were watched as they came; only names of no field can repeat unseen. */
 static bool tree_find_repeated(struct decode_tree *tree, const struct decode_frame *frame)
 {
     bool may_repeat = frame->fields ? frame->repeats || frame->unknown > 1 : frame->members > 1;
     if (!may_repeat) {
+        return true;
+    }
+    if (frame->fields && frame->unknown <= 1) {
+        tree_compare_fields(tree, frame);
         return true;
     }
     if (frame->members > MEMBERS_COMPARED_MAX) {
@@ -369,25 +390,69 @@ static enum decode_tree_result tree_add(struct decode_tree *tree, struct json_re
 
 /* ---- members that the straight way takes ---- */
 
-static bool tree_add_taken(struct decode_tree *tree, const struct straight_member *member)
+/* False: memory is out. */
+static bool tree_make_room(struct decode_tree *tree, size_t more)
+{
+    while (tree->nodes == NULL || tree->node_capacity - tree->node_count < more) {
+        struct decode_node *nodes = grown(tree->arena, tree->nodes, sizeof(*nodes),
+                                          tree->node_capacity, &tree->node_capacity);
+        if (nodes == NULL) {
+            return false;
+        }
+        tree->nodes = nodes;
+    }
+    while (tree->names == NULL || tree->name_capacity - tree->name_count < more) {
+        struct decode_name *names = grown(tree->arena, tree->names, sizeof(*names),
+                                          tree->name_capacity, &tree->name_capacity);
+        if (names == NULL) {
+            return false;
+        }
+        tree->names = names;
+    }
+    return true;
+}
+
+/* There is room. */
+static void tree_add_taken(struct decode_tree *tree, const struct straight_member *member)
 {
     struct decode_frame *frame = &tree->frames[0];
-    struct decode_name *name = tree_new_name(tree);
-    str token = {(const char *)member->value, (size_t)(member->end - member->value)};
-    if (name == NULL ||
-        tree_add_node(tree, JSON_KIND_TRUE, token, (u32)(tree->name_count - 1)) == NULL) {
-        return false;
-    }
-    str text = tree->root->children[member->field].field->name;
-    u32 start = (u32)((const char *)member->name - tree->line.data);
-    *name = (struct decode_name){.text = text,
-                                 .start = start,
-                                 .end = start + (u32)text.size + 2,
-                                 .field = member->field,
-                                 .plan = tree->root};
+    struct decode_node *node = &tree->nodes[tree->node_count++];
+    *node = (struct decode_node){.end = (u32)((const char *)member->end - tree->line.data),
+                                 .next = (u32)tree->node_count,
+                                 .parent = frame->node,
+                                 .name = (u32)tree->name_count,
+                                 .kind = JSON_KIND_TRUE};
+    node->start = node->end;
+    struct decode_name *name = &tree->names[tree->name_count++];
+    name->text = tree->root->children[member->field].field->name;
+    name->start = name->end = node->end;
+    name->field = member->field;
+    name->plan = tree->root;
     frame->expected = member->field + 1;
     frame->members++;
     tree->root->seen[member->field] = frame->object;
+}
+
+/* In front of the row's members: those that were taken before it was given up. False: memory is
+ * out. */
+static bool tree_keep(struct decode_tree *tree, struct json_reader *reader)
+{
+    struct straight *straight = tree->straight;
+    struct decode_step **foretold = straight->root.first;
+    if (straight->taken == 0) {
+        return true;
+    }
+    if (!tree_make_room(tree, straight->taken)) {
+        return false;
+    }
+    struct straight_member member = {0};
+    for (u32 i = 0; i < straight->taken; i++) {
+        member = straight_taken(straight, &foretold);
+        tree_add_taken(tree, &member);
+    }
+    json_pass(reader, (const char *)member.end);
+    straight->foretold = foretold;
+    straight->taken = 0;
     return true;
 }
 
@@ -406,10 +471,11 @@ static bool tree_take(struct decode_tree *tree, struct json_reader *reader)
     const char *at = first ? rest.data : rest.data + 1;
     tree->straight->object = tree->frames[0].object;
     size_t count = tree->take(tree->straight, (const u8 *)at, tree->row, members, TAKEN_MAX);
+    if (!tree_make_room(tree, count)) {
+        return false;
+    }
     for (size_t i = 0; i < count; i++) {
-        if (!tree_add_taken(tree, &members[i])) {
-            return false;
-        }
+        tree_add_taken(tree, &members[i]);
     }
     if (count > 0) {
         json_pass(reader, (const char *)members[count - 1].end);
@@ -430,7 +496,7 @@ enum decode_tree_result decode_tree_read(struct decode_tree *tree, str line)
     struct json_reader reader;
     json_reader_init(&reader, line);
     for (;;) {
-        if (tree->depth == 1 && !tree_take(tree, &reader)) {
+        if (tree->depth == 1 && !(tree_keep(tree, &reader) && tree_take(tree, &reader))) {
             return DECODE_TREE_LIMIT;
         }
         enum json_token token = json_next(&reader);

@@ -1,7 +1,7 @@
 /* decode/tree: one row as a flat array of nodes, in byte order, with its names looked up.
  *
  * Made in one pass without recursion. Members of the row that the straight way takes are in their
- * columns then: their nodes tell their names and places, not their kinds, nor what is inside. A
+ * columns then: their nodes tell their names and order, not their kinds, nor what is inside. A
  * name is resolved where the schema reaches, that is, wherever the JSON kinds above it fit the
  * types. Of members of one name only the first counts: the others, and all inside them, are to be
  * passed over (decode_tree_next), except in the search for such names itself.
