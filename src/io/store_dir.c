@@ -407,12 +407,10 @@ MUST_USE static err case_check(const struct store_dir *dir, struct error *error)
  * file system than the root, or cannot be made. */
 static int temporary_open(const struct store_dir *dir, int parent, const char *name)
 {
-    struct stat root;
     struct stat temporary;
     (void)mkdirat(parent, name, 0700);
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && (fstat(dir->root, &root) != 0 || fstat(fd, &temporary) != 0 ||
-                    root.st_dev != temporary.st_dev)) {
+    if (fd >= 0 && (fstat(fd, &temporary) != 0 || temporary.st_dev != dir->device)) {
         (void)close(fd);
         return -1;
     }
@@ -448,6 +446,11 @@ MUST_USE static err dir_prepare(struct store_dir *dir, struct error *error)
     if (dir->root < 0) {
         return file_fd_error(errno, "cannot open directory", dir->directory, error);
     }
+    struct stat root;
+    if (fstat(dir->root, &root) != 0) {
+        return file_fd_error(errno, "cannot look at", dir->directory, error);
+    }
+    dir->device = root.st_dev;
     dir->temporary = temporary_find(dir);
     if (dir->temporary < 0) {
         return file_fd_error(errno, "cannot make a temporary directory for", dir->directory, error);

@@ -30,6 +30,7 @@ struct store_dir {
     str directory; /* for messages */
     int root;
     int temporary;
+    dev_t device;                /* the file system of both */
     atomic_bool openat2_missing; /* an older kernel: names are walked part by part */
     pthread_mutex_t making;
     pthread_mutex_t replacing; /* around a look at a version and the rename that rests on it */

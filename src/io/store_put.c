@@ -371,8 +371,17 @@ static void put_end(const struct put *put)
     }
 }
 
-MUST_USE static err put_begin(struct put *put, struct held *held, const str *pieces,
-                              size_t piece_count, const struct store_meta *meta,
+/* The directory of the put before, where it is the same; -1. */
+static int parent_again(const struct put *put, const struct put *before)
+{
+    bool same = before != NULL && before->dir == put->dir &&
+                str_equal(before->folder, put->folder);
+    return same ? fcntl(before->parent, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+/* `held` and `before`, the put that came last: of a group; or NULL. */
+MUST_USE static err put_begin(struct put *put, struct held *held, const struct put *before,
+                              const str *pieces, size_t piece_count, const struct store_meta *meta,
                               struct error *error)
 {
     put->file = -1;
@@ -380,7 +389,10 @@ MUST_USE static err put_begin(struct put *put, struct held *held, const str *pie
     put->parent = -1;
     put->caching = meta != NULL ? meta->caching : STORE_CACHED;
     TRY(store_dir_split(put->key, &put->folder, put->name, error));
-    TRY(parent_open(put->dir, held, put->folder, &put->parent, error));
+    put->parent = parent_again(put, before);
+    if (put->parent < 0) {
+        TRY(parent_open(put->dir, held, put->folder, &put->parent, error));
+    }
     return put_write(put, pieces, piece_count, meta, error);
 }
 
@@ -420,7 +432,7 @@ err store_dir_put(void *self, str key, const str *pieces, size_t piece_count,
                   const struct store_meta *meta, struct error *error)
 {
     struct put put = {.dir = self, .key = key, .durability = durability_of(meta)};
-    err result = put_begin(&put, NULL, pieces, piece_count, meta, error);
+    err result = put_begin(&put, NULL, NULL, pieces, piece_count, meta, error);
     if (result == OK) {
         result = put_finish(&put, meta, error);
     }
@@ -453,7 +465,7 @@ static void whole_sync(const struct held *held, size_t count)
         const struct put *put = &held->puts[i];
         bool synced = false;
         for (size_t j = 0; j < i && !synced; j++) {
-            synced = held->puts[j].dir == put->dir;
+            synced = held->puts[j].dir->device == put->dir->device;
         }
         if (!synced && syncfs(put->dir->root) != 0) {
             file_durability_lost("syncfs", put->key, errno);
@@ -549,7 +561,8 @@ err store_dir_group_put(void *self, struct store_group *group, str key, const st
     struct put *put = &held->puts[group->count];
     memcpy(held->keys[group->count], key.data, key.size);
     *put = (struct put){.dir = self, .key = {held->keys[group->count], key.size}, .fresh = fresh};
-    err result = put_begin(put, held, pieces, piece_count, meta, error);
+    const struct put *before = group->count > 0 ? put - 1 : NULL;
+    err result = put_begin(put, held, before, pieces, piece_count, meta, error);
     if (result != OK) {
         put_end(put);
         return result;

@@ -58,6 +58,10 @@ static void reject_append_path(buf *out, str path)
 
 static void reject_append_also(buf *out, const struct reject_row *row)
 {
+    if (row->hit_count == 1) {
+        buf_append(out, STR(",\"also\":[]"));
+        return;
+    }
     buf_append(out, STR(",\"also\":["));
     for (size_t i = 1; i < row->hit_count && i <= REJECT_ALSO_MAX; i++) {
         if (i > 1) {
@@ -65,9 +69,9 @@ static void reject_append_also(buf *out, const struct reject_row *row)
         }
         buf_append(out, STR("{\"column\":"));
         reject_append_path(out, row->hits[i].column);
-        buf_append(out, STR(",\"reason\":"));
-        buf_append_json_string(out, reject_reason_text(row->hits[i].reason));
-        buf_append_byte(out, '}');
+        buf_append(out, STR(",\"reason\":\""));
+        buf_append(out, reject_reason_text(row->hits[i].reason));
+        buf_append(out, STR("\"}"));
     }
     buf_append_byte(out, ']');
 }
@@ -144,9 +148,9 @@ void reject_record(buf *out, const struct reject_batch *batch, const struct reje
     buf_append(out, STR("{\"batch_id\":"));
     buf_append_json_string(out, batch->batch_id);
     reject_append_number(out, STR(",\"row\":"), row->row);
-    buf_append(out, STR(",\"reason\":"));
-    buf_append_json_string(out, reject_reason_text(first->reason));
-    buf_append(out, STR(",\"column\":"));
+    buf_append(out, STR(",\"reason\":\""));
+    buf_append(out, reject_reason_text(first->reason));
+    buf_append(out, STR("\",\"column\":"));
     reject_append_path(out, first->column);
     buf_append(out, STR(",\"detail\":"));
     buf_append_json_string(out, first->detail);
@@ -157,8 +161,7 @@ void reject_record(buf *out, const struct reject_batch *batch, const struct reje
     reject_append_also(out, row);
     buf_append(out, STR(",\"received_at\":\""));
     buf_append(out, time_format(batch->received_at, received_at));
-    buf_append_byte(out, '"');
-    reject_append_number(out, STR(",\"schema_id\":"), batch->schema_id);
+    reject_append_number(out, STR("\",\"schema_id\":"), batch->schema_id);
     reject_append_number(out, STR(",\"mapping_version\":"), batch->mapping_version);
     reject_append_data(out, row);
     buf_append(out, STR("}\n"));
