@@ -20,7 +20,7 @@
 
 /* ---- groups ---- */
 
-enum { FOLDERS_MAX = 64, MADE_MAX = 256, WHOLE_SYNC_MIN = 16 };
+enum { FOLDERS_MAX = 64, MADE_MAX = 256, WHOLE_SYNC_MIN = 16, HINTED_BYTES = MIB };
 
 /* One object being written. */
 struct put {
@@ -374,8 +374,7 @@ static void put_end(const struct put *put)
 /* The directory of the put before, where it is the same; -1. */
 static int parent_again(const struct put *put, const struct put *before)
 {
-    bool same = before != NULL && before->dir == put->dir &&
-                str_equal(before->folder, put->folder);
+    bool same = before != NULL && before->dir == put->dir && str_equal(before->folder, put->folder);
     return same ? fcntl(before->parent, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
@@ -543,6 +542,15 @@ MUST_USE static err held_end(struct store_group *group, struct error *error)
 
 const struct store_group_ops store_dir_group = {.end = held_end, .drop = held_drop};
 
+static size_t pieces_size(const str *pieces, size_t piece_count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < piece_count; i++) {
+        size += pieces[i].size;
+    }
+    return size;
+}
+
 err store_dir_group_put(void *self, struct store_group *group, str key, const str *pieces,
                         size_t piece_count, const struct store_meta *meta, struct error *error)
 {
@@ -567,8 +575,11 @@ err store_dir_group_put(void *self, struct store_group *group, str key, const st
         put_end(put);
         return result;
     }
-    /* Only a hint: what it begins now, the sync at the end need not wait for. */
-    (void)sync_file_range(put->file, 0, 0, SYNC_FILE_RANGE_WRITE);
+    /* Only a hint: what it begins now, the sync at the end need not wait for. Small ones of a large
+     * group are written out together in the end, which takes less. */
+    if (group->count < WHOLE_SYNC_MIN || pieces_size(pieces, piece_count) >= HINTED_BYTES) {
+        (void)sync_file_range(put->file, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
     group->count++;
     return OK;
 }

@@ -24,7 +24,7 @@ struct decode_step {
     struct decode_step *first[2];
     struct decode_step *next[2];
     const u8 *end; /* of the value that was taken last */
-    i32 scale; /* of a decimal, and how many digits may stand before its point */
+    i32 scale;     /* of a decimal, and how many digits may stand before its point */
     i32 whole;
     bool nanoseconds; /* of a timestamp; and whether it must have a zone */
     bool zoned;
