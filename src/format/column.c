@@ -69,7 +69,7 @@ bool column_init(struct column *column, struct arena *arena, const struct field 
 {
     assert(!type_is_nested(&field->type) || field->type.field_count > 0 ||
            field->type.kind == TYPE_STRUCT);
-    *column = (struct column){.field = field, .arena = arena};
+    *column = (struct column){.field = field, .width = column_width(&field->type), .arena = arena};
     size_t count = 0;
     const struct field *parts = type_parts(&field->type, &count);
     if (count == 0) {
@@ -206,7 +206,7 @@ static void column_commit(struct column *column, u8 valid)
 
 bool column_append_null(struct column *column)
 {
-    size_t width = column_width(&column->field->type);
+    size_t width = column->width;
     if (!column_reserve(column, width)) {
         return false;
     }
@@ -229,7 +229,7 @@ bool column_append_null(struct column *column)
 
 bool column_append_fixed(struct column *column, const void *bytes)
 {
-    size_t width = column_width(&column->field->type);
+    size_t width = column->width;
     assert(width > 0);
     if (!column_reserve(column, width)) {
         return false;
@@ -278,8 +278,11 @@ void column_truncate(struct column *column, i64 count)
         column->null_count -= column->valid[i] == 0;
     }
     column->count = count;
-    column->data_size = column_has_bytes(column) ? column_offset(column, count)
-                                                 : count * (i64)column_width(&column->field->type);
+    if (column->child_count == 0) {
+        i64 width = (i64)column->width;
+        column->data_size = width > 0 ? count * width : column_offset(column, count);
+        return;
+    }
     /* Children may be ahead of their parent when a row ended in its middle. */
     i64 child_count = column_repeats(column) ? column_offset(column, count) : count;
     for (size_t i = 0; i < column->child_count; i++) {

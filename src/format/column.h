@@ -18,7 +18,8 @@
 
 struct column {
     const struct field *field;
-    i64 count; /* values, nulls included */
+    size_t width; /* as column_width says */
+    i64 count;    /* values, nulls included */
     i64 null_count;
     u8 *valid;     /* [count] 1 or 0 */
     u8 *data;      /* fixed-width values, or the bytes of string and binary */
