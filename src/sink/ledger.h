@@ -463,7 +463,7 @@ struct ledger_doomed {
     str object_key;
     i64 tries;
 };
-/* Of one warehouse, the oldest ones first. */
+/* Of one warehouse, the oldest ones first; none of a sink that recovers. */
 MUST_USE err ledger_list_doomed(const struct db *db, struct arena *arena, str warehouse,
                                 size_t limit, struct ledger_doomed **out_objects, size_t *out_count,
                                 struct error *error);

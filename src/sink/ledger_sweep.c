@@ -18,14 +18,18 @@ struct doomed_query {
     size_t count;
 };
 
+/* Of a sink that recovers none is listed: the rows say that each batch of an object is final, and a
+ * neighbour of them that was not adopted yet has no row. `_sink/<sink>/…`. */
 static err list_doomed_body(struct db_tx *tx, void *context, struct error *error)
 {
     struct doomed_query *query = context;
     struct db_rows rows = {0};
     TRY(sql_select(tx, query->arena, &rows, error,
                    "SELECT warehouse, object_key, tries FROM doomed_object WHERE warehouse = ?1 "
-                   "ORDER BY tries, at, object_key LIMIT ?2",
-                   DB_T(query->warehouse), DB_N(query->limit)));
+                   "AND NOT EXISTS (SELECT 1 FROM sink WHERE id = substr(object_key, ?3, ?4) AND "
+                   "recovering = 1) ORDER BY tries, at, object_key LIMIT ?2",
+                   DB_T(query->warehouse), DB_N(query->limit), DB_N(sizeof("_sink/")),
+                   DB_N(ID_SHORT_SIZE)));
     struct ledger_doomed *objects = arena_array(query->arena, rows.row_count, sizeof(*objects));
     if (objects == NULL) {
         return error_memory(error);
