@@ -517,7 +517,9 @@ MUST_USE static err block_decompress(struct reader *reader, enum avro_codec code
     return OK;
 }
 
-MUST_USE static err block_read(struct reader *reader, struct avro_file *file)
+/* The next block: its records and how many they are. */
+MUST_USE static err block_open(struct reader *reader, const struct avro_file *file,
+                               struct reader *out_records, i64 *out_count)
 {
     i64 count = 0;
     TRY(read_long(reader, &count));
@@ -528,15 +530,49 @@ MUST_USE static err block_read(struct reader *reader, struct avro_file *file)
     if (count < 0 || memcmp(sync, file->sync, AVRO_SYNC_SIZE) != 0) {
         return read_corrupt(reader, "has a damaged block");
     }
-    struct reader inner = *reader;
-    inner.at = 0;
-    TRY(block_decompress(reader, file->codec, block, &inner.bytes));
+    struct reader records = *reader;
+    records.at = 0;
+    TRY(block_decompress(reader, file->codec, block, &records.bytes));
+    *out_records = records;
+    *out_count = count;
+    return OK;
+}
+
+MUST_USE static err block_close(const struct reader *records)
+{
+    return read_left(records) == 0 ? OK : read_corrupt(records, "has a block that is too long");
+}
+
+MUST_USE static err block_read(struct reader *reader, struct avro_file *file)
+{
+    struct reader records = {0};
+    i64 count = 0;
+    TRY(block_open(reader, file, &records, &count));
     for (i64 i = 0; i < count; i++) {
         struct avro_value *record = NULL;
-        TRY(items_add(&inner, &file->records, &file->record_capacity, (u64)(count - i), &record));
-        TRY(read_value(&inner, file->type, 0, record));
+        TRY(items_add(&records, &file->records, &file->record_capacity, (u64)(count - i), &record));
+        TRY(read_value(&records, file->type, 0, record));
     }
-    return read_left(&inner) == 0 ? OK : read_corrupt(reader, "has a block that is too long");
+    return block_close(&records);
+}
+
+MUST_USE static err block_each(struct reader *reader, const struct avro_file *file, avro_take take,
+                               void *context)
+{
+    struct reader records = {0};
+    i64 count = 0;
+    TRY(block_open(reader, file, &records, &count));
+    struct arena_mark mark = arena_mark(reader->arena);
+    for (i64 i = 0; i < count; i++) {
+        struct avro_value record = {0};
+        TRY(read_value(&records, file->type, 0, &record));
+        if (record.raw.size == 0) { /* there could be any number of them */
+            return read_corrupt(reader, "has records of no bytes");
+        }
+        TRY(take(context, &record, reader->error));
+        arena_reset_to(reader->arena, mark);
+    }
+    return block_close(&records);
 }
 
 err avro_read(struct arena *arena, str bytes, struct avro_file **out_file, struct error *error)
@@ -551,6 +587,19 @@ err avro_read(struct arena *arena, str bytes, struct avro_file **out_file, struc
         TRY(block_read(&reader, file));
     }
     *out_file = file;
+    return OK;
+}
+
+err avro_each(struct arena *arena, str bytes, avro_take take, void *context, struct error *error)
+{
+    struct avro_file file = {0};
+    struct reader reader = {.arena = arena, .bytes = bytes, .error = error};
+    TRY(header_read(&reader, &file));
+    struct arena_mark mark = arena_mark(arena);
+    while (read_left(&reader) > 0) {
+        TRY(block_each(&reader, &file, take, context));
+        arena_reset_to(arena, mark);
+    }
     return OK;
 }
 

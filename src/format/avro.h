@@ -76,6 +76,11 @@ struct avro_file; /* header and all records, in the arena given; slices point in
 
 MUST_USE err avro_read(struct arena *arena, str bytes, struct avro_file **out_file,
                        struct error *error);
+/* The records one after the other, without all of them in memory: each is gone when `take` returns,
+ * whose failure ends the reading. The arena holds the largest block and one record. */
+typedef err (*avro_take)(void *context, const struct avro_value *record, struct error *error);
+MUST_USE err avro_each(struct arena *arena, str bytes, avro_take take, void *context,
+                       struct error *error);
 str avro_file_schema(const struct avro_file *file);
 /* The header's value of `key`; data NULL when it has none. */
 str avro_file_meta(const struct avro_file *file, str key);

@@ -115,6 +115,8 @@ static void sweep(struct roller *roller, struct roller_entry *entry)
               entry->id);
     error_clear(&told);
     delete_objects(&env);
+    try_sweep("manifests_not_merged", roll_merge(&env, entry->id, &told), &told, entry->id);
+    error_clear(&told);
     i64 now = roller_now(roller);
     if (entry->swept_at == 0 || now - entry->swept_at >= 3600 * TIME_SECOND_US) {
         try_sweep("plans_not_swept", sweep_plan_objects(&env, entry->id, &deleted, &told), &told,

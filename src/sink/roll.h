@@ -52,4 +52,9 @@ enum roll_end {
 MUST_USE err roll_sink(const struct roll_env *env, str sink_id, str trigger, enum roll_end *out_end,
                        struct error *error);
 
+/* Housekeeping of the sink's table, never inside a roll: many small manifests become few, by a
+ * commit of its own. OK also when there is nothing to merge, another roller has the sink, or
+ * somebody else's commit came between. */
+MUST_USE err roll_merge(const struct roll_env *env, str sink_id, struct error *error);
+
 #endif

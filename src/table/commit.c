@@ -4,6 +4,7 @@
 #include "base/planted.h"
 #include "table/commit_summary.h"
 #include "table/document.h"
+#include "table/merge.h"
 #include "table/write.h"
 
 enum { SNAPSHOT_ID_BITS = 53 };
@@ -28,6 +29,7 @@ struct commit_try {
     struct schema schema;
     struct partition_spec spec; /* of the files, else the default */
     struct manifest_list list;
+    struct summary_manifests manifests;
     str list_path;
 };
 
@@ -51,18 +53,28 @@ struct append commit_begin(const struct seam *seam)
 
 /* ---- paths ---- */
 
-/* A file beside the metadata; readers pick what they read by the suffix. */
-MUST_USE static err commit_file_path(const struct commit_try *commit, str name, str *out_path,
-                                     struct error *error)
+/* A name beside the metadata. */
+MUST_USE static err commit_stem(const struct commit_try *commit, str name, str *out_path,
+                                struct error *error)
 {
     str folder = write_folder(commit->arena, commit->metadata, COMMIT_METADATA_PATH_PROPERTY,
                               "metadata");
-    str path = str_format(commit->arena, "%.*s/%.*s.avro", STR_ARG(folder), STR_ARG(name));
+    str path = str_format(commit->arena, "%.*s/%.*s", STR_ARG(folder), STR_ARG(name));
     if (folder.data == NULL || name.data == NULL || path.data == NULL) {
         return error_memory(error);
     }
     *out_path = path;
     return OK;
+}
+
+/* Readers pick what they read by the suffix. */
+MUST_USE static err commit_file_path(const struct commit_try *commit, str name, str *out_path,
+                                     struct error *error)
+{
+    str stem = {NULL, 0};
+    TRY(commit_stem(commit, name, &stem, error));
+    *out_path = str_format(commit->arena, "%.*s.avro", STR_ARG(stem));
+    return out_path->data == NULL ? error_memory(error) : OK;
 }
 
 /* ---- the base ---- */
@@ -214,6 +226,8 @@ MUST_USE static err commit_make_list(struct commit_try *commit, struct error *er
         memcpy(files + fresh, parent.files, parent.count * sizeof(*files));
     }
     commit->list = (struct manifest_list){files, parent.count + fresh};
+    commit->manifests = (struct summary_manifests){.created = (i64)fresh,
+                                                   .kept = (i64)parent.count};
     return commit_assign_rows(commit, error);
 }
 
@@ -330,9 +344,8 @@ MUST_USE static err commit_make_request(const struct commit_try *commit, json_t 
                                         struct error *error)
 {
     json_t *summary = NULL;
-    size_t kept = commit->list.count - (commit->append->file_count > 0 ? 1 : 0);
-    TRY(commit_summary(commit->arena, commit->append, commit->parent, commit->spec.count, kept,
-                       &summary, error));
+    TRY(commit_summary(commit->arena, commit->append, commit->parent, commit->spec.count,
+                       &commit->manifests, &summary, error));
     json_t *request = json_object();
     commit_add_requirements(commit, document_array(request, "requirements"));
     json_t *updates = document_array(request, "updates");
@@ -375,4 +388,72 @@ err commit_append(struct arena *arena, const struct location_set *locations,
     }
     TRY(store_group_end(&own, error));
     return commit_make_request(&commit, out_request, error);
+}
+
+/* ---- manifests alone ---- */
+
+/* Leaves the list empty where there is nothing to merge. */
+MUST_USE static err commit_pack(struct commit_try *commit, struct error *error)
+{
+    struct manifest_list parent = {0};
+    const struct append *append = commit->append;
+    str name = str_format(commit->arena, "%.*s-m", (int)sizeof(append->commit_uuid),
+                          append->commit_uuid);
+    struct merge merge = {
+        .arena = commit->arena,
+        .locations = commit->locations,
+        .metadata = commit->metadata,
+        .schema = &commit->schema,
+        .snapshot_id = append->snapshot_id,
+        .sequence_number = commit->sequence_number,
+        .group = commit->group,
+    };
+    TRY(commit_stem(commit, name, &merge.prefix, error));
+    TRY(commit_read_parent(commit, &parent, error));
+    TRY(merge_pack(&merge, &parent, error));
+    if (merge.replaced == 0) {
+        return OK;
+    }
+    commit->list = merge.list;
+    commit->manifests = (struct summary_manifests){.created = (i64)merge.created,
+                                                   .kept = (i64)(merge.list.count - merge.created),
+                                                   .replaced = (i64)merge.replaced,
+                                                   .entries = merge.entries};
+    TRY(commit_assign_rows(commit, error));
+    return commit_write_list(commit, error);
+}
+
+bool commit_merge_due(const struct table *base)
+{
+    i64 head = 0;
+    return metadata_main(base->metadata, &head) &&
+           merge_may_be_due(base->metadata, metadata_snapshot(base->metadata, head));
+}
+
+err commit_merge(struct arena *arena, const struct location_set *locations,
+                 const struct table *base, const struct seam *seam, json_t **out_request,
+                 struct error *error)
+{
+    struct append append = commit_begin(seam);
+    struct store_group group = {.arena = arena};
+    struct commit_try commit = {
+        .arena = arena,
+        .locations = locations,
+        .metadata = base->metadata,
+        .append = &append,
+        .group = &group,
+    };
+    append.try_number++;
+    *out_request = NULL;
+    TRY(commit_open(&commit, seam, error));
+    if (!commit_merge_due(base)) {
+        return OK;
+    }
+    err result = commit_pack(&commit, error);
+    if (result != OK) {
+        store_group_drop(&group);
+        return result;
+    }
+    TRY(store_group_end(&group, error));
+    return commit.manifests.replaced > 0 ? commit_make_request(&commit, out_request, error) : OK;
 }

@@ -1,4 +1,5 @@
-/* commit: from new data files to one append snapshot, as a request for the catalog.
+/* commit: from new data files to one append snapshot, or from many manifests to few, as a request
+ * for the catalog.
  *
  * Writes the manifest (once) and the manifest list (one per try) and builds the request with the
  * asserts of exactly-once 3.8: table uuid, main = base, current schema id, default spec id.
@@ -49,5 +50,15 @@ struct append commit_begin(const struct seam *seam);
 MUST_USE err commit_append(struct arena *arena, const struct location_set *locations,
                            const struct table *base, const struct seam *seam, struct append *append,
                            json_t **out_request, struct error *error);
+
+/* May there be enough small manifests? Told by the table's metadata alone. */
+bool commit_merge_due(const struct table *base);
+/* A snapshot of the same files in fewer manifests (table/merge.h), asserting the base as an append
+ * does. *out_request is a new reference, whose files are durable; NULL: there are too few small
+ * manifests. Fails as the store does, but for CORRUPT when the base's manifest list is gone. What
+ * was written for a request that does not land stays. */
+MUST_USE err commit_merge(struct arena *arena, const struct location_set *locations,
+                          const struct table *base, const struct seam *seam, json_t **out_request,
+                          struct error *error);
 
 #endif

@@ -39,6 +39,7 @@ static const char *const SUMMARY_COMPUTED[] = {
     "manifests-created",
     "manifests-kept",
     "manifests-replaced",
+    "entries-processed",
     "total-records",
     "total-files-size",
     "total-data-files",
@@ -125,20 +126,31 @@ MUST_USE static err summary_count(struct arena *arena, const struct append *appe
     return OK;
 }
 
+/* As the reference library tells of an append, or of manifests that were written anew. */
+static void summary_set_manifests(json_t *summary, const struct summary_manifests *manifests)
+{
+    summary_set(summary, "manifests-created", manifests->created);
+    summary_set(summary, "manifests-kept", manifests->kept);
+    summary_set(summary, "manifests-replaced", manifests->replaced);
+    if (manifests->replaced > 0) {
+        summary_set(summary, "entries-processed", manifests->entries);
+    }
+}
+
 err commit_summary(struct arena *arena, const struct append *append, const json_t *parent,
-                   size_t partition_fields, size_t kept, json_t **out_summary, struct error *error)
+                   size_t partition_fields, const struct summary_manifests *manifests,
+                   json_t **out_summary, struct error *error)
 {
     struct summary_count count = {0};
     TRY(summary_count(arena, append, partition_fields, &count, error));
     json_t *summary = json_object();
-    document_set_text(summary, "operation", STR("append"));
+    document_set_text(summary, "operation",
+                      manifests->replaced > 0 ? STR("replace") : STR("append"));
     summary_set_some(summary, "added-data-files", count.files);
     summary_set_some(summary, "added-records", count.rows);
     summary_set_some(summary, "added-files-size", count.bytes);
     summary_set(summary, "changed-partition-count", count.partitions);
-    summary_set(summary, "manifests-created", count.files > 0 ? 1 : 0);
-    summary_set(summary, "manifests-kept", (i64)kept);
-    summary_set(summary, "manifests-replaced", 0);
+    summary_set_manifests(summary, manifests);
     summary_set_total(summary, parent, "total-records", count.rows);
     summary_set_total(summary, parent, "total-files-size", count.bytes);
     summary_set_total(summary, parent, "total-data-files", count.files);

@@ -1,4 +1,4 @@
-/* Data manifests: one entry, ADDED, for each file. */
+/* Data manifests: those of new files have one entry, ADDED, for each. */
 #include "table/manifest.h"
 
 #include "base/assert.h"
@@ -6,30 +6,12 @@
 #include "format/avro.h"
 #include "table/document.h"
 #include "table/manifest_schema.h"
+#include "table/manifest_writer.h"
 
 enum {
     MANIFEST_BYTES_MAX = AVRO_BLOCK_BYTES_MAX,
     MANIFEST_FILE_BYTES_MAX = AVRO_BLOCK_BYTES_MAX + 16 * MIB,
     MANIFEST_ENTRY_BYTES = 512, /* a first guess */
-    MANIFEST_ADDED = 1,
-};
-
-/* What partition values take in a manifest list, by field. */
-struct manifest_bound {
-    struct type type;
-    bool contains_null;
-    bool has_value;
-    i64 lower;
-    i64 upper;
-};
-
-struct manifest_writer {
-    struct arena *arena;
-    i32 format_version;
-    i64 snapshot_id;
-    const struct partition_spec *spec;
-    struct manifest_bound *bounds;
-    buf records;
 };
 
 /* ---- partition values ---- */
@@ -78,9 +60,8 @@ static void manifest_widen(struct manifest_bound *bound, struct partition_value 
     bound->has_value = true;
 }
 
-MUST_USE static err manifest_put_partition(struct manifest_writer *writer,
-                                           const struct partition_value *values,
-                                           struct error *error)
+err manifest_put_partition(struct manifest_writer *writer, const struct partition_value *values,
+                           struct error *error)
 {
     for (size_t i = 0; i < writer->spec->count; i++) {
         struct manifest_bound *bound = &writer->bounds[i];
@@ -90,9 +71,9 @@ MUST_USE static err manifest_put_partition(struct manifest_writer *writer,
                              STR_ARG(writer->spec->fields[i].name));
         }
         manifest_widen(bound, values[i]);
-        avro_put_branch(&writer->records, values[i].is_null ? 0 : 1);
+        avro_put_branch(&writer->entries, values[i].is_null ? 0 : 1);
         if (!values[i].is_null) {
-            avro_put_long(&writer->records, values[i].number);
+            avro_put_long(&writer->entries, values[i].number);
         }
     }
     return OK;
@@ -212,7 +193,7 @@ static void manifest_put_splits(buf *out, const struct parquet_file_stats *stats
 MUST_USE static err manifest_put_file(struct manifest_writer *writer, const struct data_file *file,
                                       struct error *error)
 {
-    buf *out = &writer->records;
+    buf *out = &writer->entries;
     avro_put_long(out, 0); /* content: data */
     avro_put_bytes(out, file->path);
     avro_put_bytes(out, STR("PARQUET"));
@@ -241,11 +222,11 @@ MUST_USE static err manifest_put_entry(struct manifest_writer *writer, const str
                                        struct error *error)
 {
     assert(file->spec_id == writer->spec->id);
-    avro_put_long(&writer->records, MANIFEST_ADDED);
-    avro_put_branch(&writer->records, 1);
-    avro_put_long(&writer->records, writer->snapshot_id);
-    avro_put_branch(&writer->records, 0); /* both sequence numbers are inherited from the list */
-    avro_put_branch(&writer->records, 0);
+    avro_put_long(&writer->entries, MANIFEST_ADDED);
+    avro_put_branch(&writer->entries, 1);
+    avro_put_long(&writer->entries, writer->snapshot_id);
+    avro_put_branch(&writer->entries, 0); /* both sequence numbers are inherited from the list */
+    avro_put_branch(&writer->entries, 0);
     return manifest_put_file(writer, file, error);
 }
 
@@ -301,34 +282,48 @@ MUST_USE static err manifest_header(struct arena *arena, const struct metadata *
     return OK;
 }
 
-MUST_USE static err manifest_writer_open(struct manifest_writer *writer, const struct type *root,
-                                         size_t count, struct error *error)
+err manifest_writer_open(struct arena *arena, const struct metadata *metadata,
+                         const struct schema *schema, const struct partition_spec *spec,
+                         i64 snapshot_id, size_t bytes, struct manifest_writer *out_writer,
+                         struct error *error)
 {
-    const struct partition_spec *spec = writer->spec;
-    writer->bounds = arena_array(writer->arena, spec->count, sizeof(*writer->bounds));
-    if (writer->bounds == NULL) {
+    struct manifest_bound *bounds = arena_array(arena, spec->count, sizeof(*bounds));
+    if (bounds == NULL) {
         return error_memory(error);
     }
     for (size_t i = 0; i < spec->count; i++) {
-        TRY(manifest_partition_type(&spec->fields[i], root, &writer->bounds[i].type, error));
+        TRY(manifest_partition_type(&spec->fields[i], &schema->root, &bounds[i].type, error));
     }
-    size_t guess = count < MANIFEST_BYTES_MAX / MANIFEST_ENTRY_BYTES ? count * MANIFEST_ENTRY_BYTES
-                                                                     : MANIFEST_BYTES_MAX;
-    writer->records = buf_create(writer->arena, guess, MANIFEST_BYTES_MAX);
+    *out_writer = (struct manifest_writer){
+        .arena = arena,
+        .metadata = metadata,
+        .schema = schema,
+        .spec = spec,
+        .snapshot_id = snapshot_id,
+        .format_version = metadata_format_version(metadata),
+        .bounds = bounds,
+        .entries = buf_create(arena, bytes < MANIFEST_BYTES_MAX ? bytes : MANIFEST_BYTES_MAX,
+                              MANIFEST_BYTES_MAX),
+    };
+    return OK;
+}
+
+err manifest_tally_add(struct manifest_tally *tally, enum manifest_status status, i64 rows,
+                       struct error *error)
+{
+    if (tally->files[status] == INT32_MAX ||
+        !num_add_i64(tally->rows[status], rows, &tally->rows[status])) {
+        return error_set(error, LIMIT, ERROR_INTERNAL, "too many rows for one manifest");
+    }
+    tally->files[status]++;
     return OK;
 }
 
 /* What is known of the manifest in a list; the commit adds the sequence numbers. */
-MUST_USE static err manifest_describe(struct manifest_writer *writer, const struct data_file *files,
-                                      size_t count, str path, size_t length,
+MUST_USE static err manifest_describe(struct manifest_writer *writer, str path, size_t length,
                                       struct manifest_file *out_file, struct error *error)
 {
-    i64 rows = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!num_add_i64(rows, files[i].stats.rows, &rows)) {
-            return error_set(error, LIMIT, ERROR_INTERNAL, "too many rows for one manifest");
-        }
-    }
+    const struct manifest_tally *tally = &writer->tally;
     buf summary = buf_create(writer->arena, 64, MIB);
     manifest_put_summary(&summary, writer->bounds, writer->spec->count);
     if (!buf_ok(&summary)) {
@@ -340,10 +335,38 @@ MUST_USE static err manifest_describe(struct manifest_writer *writer, const stru
                                        .sequence_number = -1,
                                        .min_sequence_number = -1,
                                        .added_snapshot_id = writer->snapshot_id,
-                                       .added_files = (i32)count,
-                                       .added_rows = rows,
+                                       .added_files = tally->files[MANIFEST_ADDED],
+                                       .existing_files = tally->files[MANIFEST_EXISTING],
+                                       .added_rows = tally->rows[MANIFEST_ADDED],
+                                       .existing_rows = tally->rows[MANIFEST_EXISTING],
                                        .first_row_id = -1,
                                        .partitions = buf_str(&summary)};
+    return OK;
+}
+
+err manifest_writer_end(struct manifest_writer *writer, str path, str *out_bytes,
+                        struct manifest_file *out_file, struct error *error)
+{
+    struct arena *arena = writer->arena;
+    struct avro_meta meta[6];
+    str schema_text = {NULL, 0};
+    struct manifest_file file = {0};
+    const struct manifest_tally *tally = &writer->tally;
+    i64 count = (i64)tally->files[MANIFEST_ADDED] + tally->files[MANIFEST_EXISTING];
+    assert(count > 0);
+    assert(tally->files[MANIFEST_DELETED] == 0);
+    TRY(manifest_header(arena, writer->metadata, writer->schema, writer->spec, meta, error));
+    TRY(manifest_entry_schema(arena, writer->format_version, writer->spec, &writer->schema->root,
+                              &schema_text, error));
+    if (!buf_ok(&writer->entries)) {
+        return error_memory(error);
+    }
+    buf bytes = buf_create(arena, writer->entries.size / 2 + 4 * KIB, MANIFEST_FILE_BYTES_MAX);
+    TRY(avro_write(&bytes, arena, schema_text, meta, ARRAY_COUNT(meta), AVRO_DEFLATE,
+                   buf_str(&writer->entries), count, error));
+    TRY(manifest_describe(writer, path, bytes.size, &file, error));
+    *out_bytes = buf_str(&bytes);
+    *out_file = file;
     return OK;
 }
 
@@ -352,31 +375,15 @@ err manifest_write(struct arena *arena, const struct metadata *metadata,
                    const struct data_file *files, size_t count, str path, str *out_bytes,
                    struct manifest_file *out_file, struct error *error)
 {
-    assert(count > 0); /* readers refuse an empty manifest */
+    assert(count > 0);
     assert(count <= INT32_MAX);
-    struct manifest_writer writer = {.arena = arena,
-                                     .format_version = metadata_format_version(metadata),
-                                     .snapshot_id = snapshot_id,
-                                     .spec = spec};
-    struct avro_meta meta[6];
-    str schema_text = {NULL, 0};
-    struct manifest_file file = {0};
+    struct manifest_writer writer = {0};
     TRY(manifest_check_paths(arena, files, count, error));
-    TRY(manifest_header(arena, metadata, schema, spec, meta, error));
-    TRY(manifest_entry_schema(arena, writer.format_version, spec, &schema->root, &schema_text,
-                              error));
-    TRY(manifest_writer_open(&writer, &schema->root, count, error));
+    TRY(manifest_writer_open(arena, metadata, schema, spec, snapshot_id,
+                             count * MANIFEST_ENTRY_BYTES, &writer, error));
     for (size_t i = 0; i < count; i++) {
         TRY(manifest_put_entry(&writer, &files[i], error));
+        TRY(manifest_tally_add(&writer.tally, MANIFEST_ADDED, files[i].stats.rows, error));
     }
-    if (!buf_ok(&writer.records)) {
-        return error_memory(error);
-    }
-    buf bytes = buf_create(arena, writer.records.size / 2 + 4 * KIB, MANIFEST_FILE_BYTES_MAX);
-    TRY(avro_write(&bytes, arena, schema_text, meta, ARRAY_COUNT(meta), AVRO_DEFLATE,
-                   buf_str(&writer.records), (i64)count, error));
-    TRY(manifest_describe(&writer, files, count, path, bytes.size, &file, error));
-    *out_bytes = buf_str(&bytes);
-    *out_file = file;
-    return OK;
+    return manifest_writer_end(&writer, path, out_bytes, out_file, error);
 }

@@ -6,80 +6,67 @@
 
 enum { SCHEMA_TEXT_FIRST = 4 * KIB, SCHEMA_TEXT_MAX = 4 * MIB };
 
-enum shape {
-    SHAPE_PLAIN,    /* type names it */
-    SHAPE_MAP,      /* int to type, key_id and value_id given */
-    SHAPE_ARRAY,    /* of type, value_id given */
-    SHAPE_SUMMARY,  /* array of r508 */
-    SHAPE_PARTITION /* r102 */
+static const struct manifest_column LIST_COLUMNS[] = {
+    {"manifest_path", 500, "string", COLUMN_PLAIN, false, 2, 0, 0},
+    {"manifest_length", 501, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"partition_spec_id", 502, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"content", 517, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"sequence_number", 515, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"min_sequence_number", 516, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"added_snapshot_id", 503, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"added_files_count", 504, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"existing_files_count", 505, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"deleted_files_count", 506, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"added_rows_count", 512, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"existing_rows_count", 513, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"deleted_rows_count", 514, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"partitions", 507, "", COLUMN_SUMMARY, true, 2, 0, 508},
+    {"key_metadata", 519, "bytes", COLUMN_PLAIN, true, 2, 0, 0},
+    {"first_row_id", 520, "long", COLUMN_PLAIN, true, 3, 0, 0},
 };
 
-struct column_shape {
-    const char *name;
-    i32 id;
-    const char *type;
-    enum shape shape;
-    bool optional;
-    i32 since; /* format version */
-    i32 key_id;
-    i32 value_id;
+static const struct manifest_column SUMMARY_COLUMNS[] = {
+    {"contains_null", 509, "boolean", COLUMN_PLAIN, false, 2, 0, 0},
+    {"contains_nan", 518, "boolean", COLUMN_PLAIN, true, 2, 0, 0},
+    {"lower_bound", 510, "bytes", COLUMN_PLAIN, true, 2, 0, 0},
+    {"upper_bound", 511, "bytes", COLUMN_PLAIN, true, 2, 0, 0},
 };
 
-static const struct column_shape LIST_COLUMNS[] = {
-    {"manifest_path", 500, "string", SHAPE_PLAIN, false, 2, 0, 0},
-    {"manifest_length", 501, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"partition_spec_id", 502, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"content", 517, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"sequence_number", 515, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"min_sequence_number", 516, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"added_snapshot_id", 503, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"added_files_count", 504, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"existing_files_count", 505, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"deleted_files_count", 506, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"added_rows_count", 512, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"existing_rows_count", 513, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"deleted_rows_count", 514, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"partitions", 507, "", SHAPE_SUMMARY, true, 2, 0, 508},
-    {"key_metadata", 519, "bytes", SHAPE_PLAIN, true, 2, 0, 0},
-    {"first_row_id", 520, "long", SHAPE_PLAIN, true, 3, 0, 0},
+static const struct manifest_column ENTRY_COLUMNS[] = {
+    {"status", 0, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"snapshot_id", 1, "long", COLUMN_PLAIN, true, 2, 0, 0},
+    {"sequence_number", 3, "long", COLUMN_PLAIN, true, 2, 0, 0},
+    {"file_sequence_number", 4, "long", COLUMN_PLAIN, true, 2, 0, 0},
 };
 
-static const struct column_shape SUMMARY_COLUMNS[] = {
-    {"contains_null", 509, "boolean", SHAPE_PLAIN, false, 2, 0, 0},
-    {"contains_nan", 518, "boolean", SHAPE_PLAIN, true, 2, 0, 0},
-    {"lower_bound", 510, "bytes", SHAPE_PLAIN, true, 2, 0, 0},
-    {"upper_bound", 511, "bytes", SHAPE_PLAIN, true, 2, 0, 0},
+static const struct manifest_column FILE_COLUMNS[] = {
+    {"content", 134, "int", COLUMN_PLAIN, false, 2, 0, 0},
+    {"file_path", 100, "string", COLUMN_PLAIN, false, 2, 0, 0},
+    {"file_format", 101, "string", COLUMN_PLAIN, false, 2, 0, 0},
+    {"partition", 102, "", COLUMN_PARTITION, false, 2, 0, 0},
+    {"record_count", 103, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"file_size_in_bytes", 104, "long", COLUMN_PLAIN, false, 2, 0, 0},
+    {"column_sizes", 108, "long", COLUMN_MAP, true, 2, 117, 118},
+    {"value_counts", 109, "long", COLUMN_MAP, true, 2, 119, 120},
+    {"null_value_counts", 110, "long", COLUMN_MAP, true, 2, 121, 122},
+    {"nan_value_counts", 137, "long", COLUMN_MAP, true, 2, 138, 139},
+    {"lower_bounds", 125, "bytes", COLUMN_MAP, true, 2, 126, 127},
+    {"upper_bounds", 128, "bytes", COLUMN_MAP, true, 2, 129, 130},
+    {"key_metadata", 131, "bytes", COLUMN_PLAIN, true, 2, 0, 0},
+    {"split_offsets", 132, "long", COLUMN_ARRAY, true, 2, 0, 133},
+    {"equality_ids", 135, "int", COLUMN_ARRAY, true, 2, 0, 136},
+    {"sort_order_id", 140, "int", COLUMN_PLAIN, true, 2, 0, 0},
+    {"first_row_id", 142, "long", COLUMN_PLAIN, true, 3, 0, 0},
+    {"referenced_data_file", 143, "string", COLUMN_PLAIN, true, 2, 0, 0},
+    {"content_offset", 144, "long", COLUMN_PLAIN, true, 3, 0, 0},
+    {"content_size_in_bytes", 145, "long", COLUMN_PLAIN, true, 3, 0, 0},
 };
 
-static const struct column_shape ENTRY_COLUMNS[] = {
-    {"status", 0, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"snapshot_id", 1, "long", SHAPE_PLAIN, true, 2, 0, 0},
-    {"sequence_number", 3, "long", SHAPE_PLAIN, true, 2, 0, 0},
-    {"file_sequence_number", 4, "long", SHAPE_PLAIN, true, 2, 0, 0},
-};
-
-static const struct column_shape FILE_COLUMNS[] = {
-    {"content", 134, "int", SHAPE_PLAIN, false, 2, 0, 0},
-    {"file_path", 100, "string", SHAPE_PLAIN, false, 2, 0, 0},
-    {"file_format", 101, "string", SHAPE_PLAIN, false, 2, 0, 0},
-    {"partition", 102, "", SHAPE_PARTITION, false, 2, 0, 0},
-    {"record_count", 103, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"file_size_in_bytes", 104, "long", SHAPE_PLAIN, false, 2, 0, 0},
-    {"column_sizes", 108, "long", SHAPE_MAP, true, 2, 117, 118},
-    {"value_counts", 109, "long", SHAPE_MAP, true, 2, 119, 120},
-    {"null_value_counts", 110, "long", SHAPE_MAP, true, 2, 121, 122},
-    {"nan_value_counts", 137, "long", SHAPE_MAP, true, 2, 138, 139},
-    {"lower_bounds", 125, "bytes", SHAPE_MAP, true, 2, 126, 127},
-    {"upper_bounds", 128, "bytes", SHAPE_MAP, true, 2, 129, 130},
-    {"key_metadata", 131, "bytes", SHAPE_PLAIN, true, 2, 0, 0},
-    {"split_offsets", 132, "long", SHAPE_ARRAY, true, 2, 0, 133},
-    {"equality_ids", 135, "int", SHAPE_ARRAY, true, 2, 0, 136},
-    {"sort_order_id", 140, "int", SHAPE_PLAIN, true, 2, 0, 0},
-    {"first_row_id", 142, "long", SHAPE_PLAIN, true, 3, 0, 0},
-    {"referenced_data_file", 143, "string", SHAPE_PLAIN, true, 2, 0, 0},
-    {"content_offset", 144, "long", SHAPE_PLAIN, true, 3, 0, 0},
-    {"content_size_in_bytes", 145, "long", SHAPE_PLAIN, true, 3, 0, 0},
-};
+const struct manifest_column *manifest_file_columns(size_t *out_count)
+{
+    *out_count = ARRAY_COUNT(FILE_COLUMNS);
+    return FILE_COLUMNS;
+}
 
 /* ---- names ---- */
 
@@ -303,14 +290,14 @@ static void put(buf *out, const char *text)
 }
 
 /* {"name":"…","type": */
-static void put_column_begin(buf *out, const struct column_shape *column, bool first)
+static void put_column_begin(buf *out, const struct manifest_column *column, bool first)
 {
     put(out, first ? "{\"name\":\"" : ",{\"name\":\"");
     put(out, column->name);
     put(out, column->optional ? "\",\"type\":[\"null\"," : "\",\"type\":");
 }
 
-static void put_column_end(buf *out, const struct column_shape *column)
+static void put_column_end(buf *out, const struct manifest_column *column)
 {
     put(out, column->optional ? "],\"default\":null,\"field-id\":" : ",\"field-id\":");
     buf_append_i64(out, column->id);
@@ -324,7 +311,7 @@ static void put_name(buf *out, const char *name)
     put(out, "\"");
 }
 
-static void put_plain_columns(buf *out, const struct column_shape *columns, size_t count)
+static void put_plain_columns(buf *out, const struct manifest_column *columns, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         put_column_begin(out, &columns[i], i == 0);
@@ -333,7 +320,7 @@ static void put_plain_columns(buf *out, const struct column_shape *columns, size
     }
 }
 
-static void put_map(buf *out, const struct column_shape *column)
+static void put_map(buf *out, const struct manifest_column *column)
 {
     buf_append_format(out,
                       "{\"type\":\"array\",\"items\":{\"type\":\"record\",\"name\":\"k%d_v%d\","
@@ -344,7 +331,7 @@ static void put_map(buf *out, const struct column_shape *column)
                       column->value_id);
 }
 
-static void put_summary(buf *out, const struct column_shape *column)
+static void put_summary(buf *out, const struct manifest_column *column)
 {
     buf_append(out, STR("{\"type\":\"array\",\"items\":{\"type\":\"record\",\"name\":\"r508\","
                         "\"fields\":["));
@@ -352,36 +339,36 @@ static void put_summary(buf *out, const struct column_shape *column)
     buf_append_format(out, "]},\"element-id\":%d}", column->value_id);
 }
 
-MUST_USE static err put_type(buf *out, const struct column_shape *column,
+MUST_USE static err put_type(buf *out, const struct manifest_column *column,
                              const struct partition_spec *spec, const struct type *root,
                              struct error *error)
 {
-    switch (column->shape) {
-    case SHAPE_PLAIN:
+    switch (column->kind) {
+    case COLUMN_PLAIN:
         put_name(out, column->type);
         break;
-    case SHAPE_MAP:
+    case COLUMN_MAP:
         put_map(out, column);
         break;
-    case SHAPE_ARRAY:
+    case COLUMN_ARRAY:
         buf_append_format(out, "{\"type\":\"array\",\"items\":\"%s\",\"element-id\":%d}",
                           column->type, column->value_id);
         break;
-    case SHAPE_SUMMARY:
+    case COLUMN_SUMMARY:
         put_summary(out, column);
         break;
-    case SHAPE_PARTITION:
+    case COLUMN_PARTITION:
         return put_partition(out, spec, root, error);
     }
     return OK;
 }
 
-MUST_USE static err put_columns(buf *out, i32 format_version, const struct column_shape *columns,
+MUST_USE static err put_columns(buf *out, i32 format_version, const struct manifest_column *columns,
                                 size_t count, const struct partition_spec *spec,
                                 const struct type *root, struct error *error)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct column_shape *column = &columns[i];
+        const struct manifest_column *column = &columns[i];
         if (column->since > format_version) {
             continue;
         }

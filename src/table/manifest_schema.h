@@ -7,6 +7,27 @@
 
 #include "table/partition.h"
 
+enum column_kind {
+    COLUMN_PLAIN,    /* type names it */
+    COLUMN_MAP,      /* int to type, key_id and value_id given */
+    COLUMN_ARRAY,    /* of type, value_id given */
+    COLUMN_SUMMARY,  /* array of r508 */
+    COLUMN_PARTITION /* r102 */
+};
+
+struct manifest_column {
+    const char *name;
+    i32 id;
+    const char *type;
+    enum column_kind kind;
+    bool optional;
+    i32 since; /* format version */
+    i32 key_id;
+    i32 value_id;
+};
+
+/* Those of data_file in their order, all versions'. */
+const struct manifest_column *manifest_file_columns(size_t *out_count);
 MUST_USE err manifest_list_schema(struct arena *arena, i32 format_version, str *out_text,
                                   struct error *error);
 /* For data files of this spec, whose sources are found in `root`. INVALID for a transform that

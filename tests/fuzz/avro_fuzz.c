@@ -50,6 +50,32 @@ static void check_again(struct arena *arena, const struct avro_file *file, enum 
     }
 }
 
+/* The records one after the other are the same; those of no bytes are not taken. */
+struct each {
+    const struct avro_file *file;
+    size_t count;
+};
+
+static err take_same(void *context, const struct avro_value *record, struct error *error)
+{
+    struct each *each = context;
+    (void)error;
+    assert(each->count < avro_file_count(each->file));
+    check_same(record, avro_file_record(each->file, each->count));
+    each->count++;
+    return OK;
+}
+
+static void check_each(str bytes, const struct avro_file *file)
+{
+    AUTO_ARENA struct arena *arena = arena_create(ARENA_BYTES);
+    struct each each = {.file = file};
+    err result = avro_each(arena, bytes, take_same, &each, NULL);
+    assert(result == OK || result == CORRUPT);
+    assert(result != OK || each.count == avro_file_count(file));
+    assert(result == OK || avro_file_record(file, each.count)->raw.size == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > INPUT_MAX) {
@@ -66,5 +92,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_again(arena, file, (enum avro_codec)(size % 4));
+    check_each((str){(const char *)data, size}, file);
     return 0;
 }

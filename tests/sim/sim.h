@@ -62,6 +62,7 @@ enum sim_part {
     SIM_GROWTH,
     SIM_REJECTS,
     SIM_BURSTS,
+    SIM_MERGES,
     SIM_PART_COUNT,
 };
 
@@ -110,6 +111,7 @@ struct sim_result {
     i64 batches;
     i64 acknowledged;
     i64 commits;
+    i64 merges; /* of manifests */
     i64 rejected;
 };
 

@@ -35,6 +35,7 @@ struct shared {
     atomic_ullong batches;
     atomic_ullong acknowledged;
     atomic_ullong commits;
+    atomic_ullong merges;
     atomic_uint failure_count;
     atomic_bool enough;
     u64 current[JOBS_MAX];
@@ -97,6 +98,7 @@ static void work(struct shared *shared, const struct options *options, i32 job)
             atomic_fetch_add(&shared->batches, (u64)result.batches);
             atomic_fetch_add(&shared->acknowledged, (u64)result.acknowledged);
             atomic_fetch_add(&shared->commits, (u64)result.commits);
+            atomic_fetch_add(&shared->merges, (u64)result.merges);
             if (result.failed) {
                 note_failure(shared, options, seed, &result.violation);
             }
@@ -200,12 +202,13 @@ static void tell_numbers(const struct shared *shared, const struct options *opti
     u64 done = atomic_load(&shared->done);
     (void)printf(
         "%llu schedules in %.1f s on %d processes, %.0f for each second of a core; %llu steps, "
-        "%llu batches, %llu acknowledged, %llu snapshots; %u failed\n",
+        "%llu batches, %llu acknowledged, %llu snapshots, %llu of them merges; %u failed\n",
         (unsigned long long)done, seconds, options->jobs, (double)done / worker_seconds(),
         (unsigned long long)atomic_load(&shared->steps),
         (unsigned long long)atomic_load(&shared->batches),
         (unsigned long long)atomic_load(&shared->acknowledged),
-        (unsigned long long)atomic_load(&shared->commits), atomic_load(&shared->failure_count));
+        (unsigned long long)atomic_load(&shared->commits),
+        (unsigned long long)atomic_load(&shared->merges), atomic_load(&shared->failure_count));
 }
 
 static int command_run(const struct options *options)

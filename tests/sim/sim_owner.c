@@ -64,6 +64,10 @@ void sim_make_table(i32 slot)
         "{s:s, s:{s:s, s:i, s:o}, s:{s:s, s:s}}", "name", table->name, "schema", "type", "struct",
         "schema-id", 0, "fields", fields, "properties", "write.parquet.compression-codec",
         "uncompressed", "format-version", table->partitioned || drawn % 3 == 0 ? "3" : "2");
+    if (sim_part(SIM_MERGES)) {
+        document_set(json_object_get(request, "properties"), "commit.manifest.min-count-to-merge",
+                     json_sprintf("%d", (int)(2 + (drawn >> 16) % 3)));
+    }
     if (table->partitioned) {
         document_set(request, "partition-spec",
                      json_pack("{s:i, s:[{s:i, s:i, s:s, s:s}]}", "spec-id", 0, "fields",
@@ -664,6 +668,7 @@ static void act(struct actor *actor, enum sim_part part, i32 slot)
     case SIM_GROWTH:
     case SIM_REJECTS:
     case SIM_BURSTS:
+    case SIM_MERGES:
     case SIM_PART_COUNT:
         return;
     }

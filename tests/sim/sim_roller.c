@@ -59,6 +59,16 @@ static bool roll_due(const struct roll_env *env, const struct ledger_sink *sink)
     return true;
 }
 
+/* The quiet end is to show that nothing is left to do for rolls. */
+static void merge(const struct roll_env *env, const struct ledger_sink *sink)
+{
+    struct error error = {0};
+    if (sim->faults && sim_part(SIM_MERGES) && sim_below(2) == 0) {
+        err merged = roll_merge(env, sink->id, &error);
+        sim_trace("merge of %.*s: %s %s", STR_ARG(sink->id), err_text(merged), error.message);
+    }
+}
+
 /* False: another tick would do nothing either, as long as the ledger stays as it is. */
 static bool tick(const struct roll_env *env, bool sweeping)
 {
@@ -71,6 +81,7 @@ static bool tick(const struct roll_env *env, bool sweeping)
     for (size_t i = 0; listed == OK && i < count && !sim_dead(); i++) {
         if (sinks[i].state != SINK_DELETED) {
             busy = roll_due(env, &sinks[i]) || busy;
+            merge(env, &sinks[i]);
         }
         if (sweeping) {
             sweep(env, &sinks[i]);

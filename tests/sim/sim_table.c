@@ -70,6 +70,7 @@ static str read_file(struct arena *arena, str uri)
 struct file_rows {
     u16 rows[FILE_ROWS_MAX];
     size_t count;
+    size_t foreign; /* files of another writer, which are not there to be read */
 };
 
 static i64 number_of(const struct avro_value *record, i32 id, const char *name)
@@ -91,6 +92,7 @@ static void add_data_file(struct arena *arena, const struct avro_value *file,
     const struct avro_value *path = avro_field_of(file, 100, STR("file_path"));
     assert(path != NULL);
     if (str_find(path->bytes, STR("foreign")) >= 0) {
+        out->rows.foreign++;
         return;
     }
     u16 rows[FILE_ROWS_MAX];
@@ -158,6 +160,7 @@ static void add_manifest(struct arena *arena, str path, struct file_rows *out)
             must_be_there(arena, known->files[i]);
         }
     }
+    out->foreign += known->rows.foreign;
     for (size_t i = 0; i < known->rows.count && out->count < FILE_ROWS_MAX; i++) {
         out->rows[out->count++] = known->rows.rows[i];
     }
@@ -188,7 +191,7 @@ static bool has_manifest(const struct sim_snapshot *snapshot, str path)
 
 static void rows_of(struct arena *arena, const struct sim_snapshot *snapshot, struct file_rows *out)
 {
-    out->count = 0;
+    *out = (struct file_rows){0};
     for (size_t i = 0; i < snapshot->manifest_count; i++) {
         add_manifest(arena, snapshot->manifests[i], out);
     }
@@ -234,8 +237,9 @@ static void judge_append(struct arena *arena, struct sim_snapshot *snapshot,
     sim_trace("  == snapshot %lld: %zu new rows", (long long)snapshot->id, rows->count);
 }
 
+/* `merged`: manifests alone were replaced, ours by ours. The compactor leaves foreign files out. */
 static void judge_replace(struct arena *arena, const struct sim_snapshot *snapshot,
-                          const struct sim_snapshot *parent)
+                          const struct sim_snapshot *parent, bool merged)
 {
     struct file_rows *mine = arena_alloc(arena, sizeof(*mine));
     struct file_rows *theirs = arena_alloc(arena, sizeof(*theirs));
@@ -245,6 +249,14 @@ static void judge_replace(struct arena *arena, const struct sim_snapshot *snapsh
     if (mine->count != theirs->count ||
         memcmp(mine->rows, theirs->rows, mine->count * sizeof(mine->rows[0])) != 0) {
         sim_violate("replace", "snapshot %lld is not its parent's rows", (long long)snapshot->id);
+    }
+    if (merged &&
+        (mine->foreign != theirs->foreign || snapshot->manifest_count >= parent->manifest_count)) {
+        sim_violate("replace",
+                    "snapshot %lld has %zu foreign files in %zu manifests, its parent "
+                    "%zu in %zu",
+                    (long long)snapshot->id, mine->foreign, snapshot->manifest_count,
+                    theirs->foreign, parent->manifest_count);
     }
 }
 
@@ -283,9 +295,12 @@ static void take_snapshot(struct arena *arena, str uuid, const json_t *document)
     memcpy(snapshot->uuid, uuid.data, uuid.size < ID_UUID_SIZE ? uuid.size : ID_UUID_SIZE);
     take_manifests(arena, document, snapshot);
     const struct sim_snapshot *parent = find_snapshot(snapshot->parent, uuid);
-    str operation = document_text(json_object_get(document, "summary"), "operation");
+    const json_t *summary = json_object_get(document, "summary");
+    str operation = document_text(summary, "operation");
     if (str_equal(operation, STR("replace"))) {
-        judge_replace(arena, snapshot, parent);
+        bool merged = json_object_get(summary, "entries-processed") != NULL;
+        judge_replace(arena, snapshot, parent, merged);
+        sim->result->merges += merged ? 1 : 0;
     } else {
         judge_append(arena, snapshot, parent);
     }

@@ -125,6 +125,42 @@ static void every_codec_gives_the_records_back(void **state)
     }
 }
 
+/* ---- one after the other ---- */
+
+struct taken {
+    i64 count;
+    i64 sum;
+    i64 until; /* the one that is refused; 0: none */
+};
+
+static err take(void *context, const struct avro_value *record, struct error *error)
+{
+    struct taken *taken = context;
+    taken->count++;
+    taken->sum += record->items[0].number;
+    return taken->count == taken->until
+               ? error_set(error, CANCELLED, ERROR_INTERNAL, "that is enough")
+               : OK;
+}
+
+static void records_can_be_taken_one_after_the_other(void **state)
+{
+    (void)state;
+    for (enum avro_codec codec = AVRO_NULL; codec <= AVRO_ZSTD; codec++) {
+        str bytes = write_file(codec, 10000);
+        AUTO_ARENA struct arena *small = arena_create(MIB); /* all would take 4 MiB */
+        struct taken taken = {0};
+        assert_int_equal(avro_each(small, bytes, take, &taken, NULL), OK);
+        assert_int_equal(taken.count, 10000);
+        assert_int_equal(taken.sum, 49995000);
+        struct taken some = {.until = 3};
+        struct error error = {0};
+        assert_int_equal(avro_each(small, bytes, take, &some, &error), CANCELLED);
+        assert_string_equal(error.message, "that is enough");
+        assert_int_equal(some.count, 3);
+    }
+}
+
 static void the_header_is_kept_word_for_word(void **state)
 {
     (void)state;
@@ -348,6 +384,16 @@ static void counts_without_bytes_end_at_the_limit(void **state)
     assert_int_equal(read_of(longs, 1, buf_str(&block), NULL), CORRUPT);
 }
 
+/* Records without bytes could go on for ever. */
+static void records_of_no_bytes_are_not_taken(void **state)
+{
+    (void)state;
+    struct taken taken = {0};
+    str bytes = file_of(STR("\"null\""), STR("null"), INT64_MAX, STR(""));
+    assert_int_equal(avro_each(arena, bytes, take, &taken, NULL), CORRUPT);
+    assert_int_equal(taken.count, 0);
+}
+
 static void damaged_files_are_corrupt(void **state)
 {
     (void)state;
@@ -434,6 +480,7 @@ int main(void)
         TEST(numbers_are_zigzag_varints),
         TEST(other_values_have_the_bytes_of_the_specification),
         TEST(every_codec_gives_the_records_back),
+        TEST(records_can_be_taken_one_after_the_other),
         TEST(the_header_is_kept_word_for_word),
         TEST(equal_input_gives_equal_bytes),
         TEST(fields_are_found_by_id_then_by_name),
@@ -443,6 +490,7 @@ int main(void)
         TEST(schemas_that_are_none_are_corrupt),
         TEST(nesting_is_bounded),
         TEST(counts_without_bytes_end_at_the_limit),
+        TEST(records_of_no_bytes_are_not_taken),
         TEST(damaged_files_are_corrupt),
         TEST(codecs_that_are_not_known_are_corrupt),
         TEST(every_growth_that_fails_is_a_limit),

@@ -432,6 +432,40 @@ static void settle_settings(void *world, err result)
     must(f, act_settings(f, &f->error));
 }
 
+/* ---- merges of manifests ---- */
+
+static void *open_many_manifests(void)
+{
+    struct roll_fixture *f = fixture_open();
+    foreign_commit(f, "{'requirements':[],'updates':[{'action':'set-properties','updates':"
+                      "{'commit.manifest.min-count-to-merge':'2'}}]}");
+    for (const char *name = "abc"; *name != '\0'; name++) {
+        send_batch(f, name, "{\"x\":1}");
+        roll_out(f);
+    }
+    return f;
+}
+
+static err act_merge(void *world, struct error *error)
+{
+    struct roll_fixture *f = world;
+    return roll_merge(&f->env, f->sink_id, error);
+}
+
+static void settle_merge(void *world, err result)
+{
+    struct roll_fixture *f = world;
+    (void)result;
+    f->now += 60 * TIME_SECOND_US; /* past a lease that was not given back */
+    assert_books(f);
+    must(f, act_merge(f, &f->error));
+    assert_books(f);
+    send_batch(f, "later", "{\"x\":2}");
+    roll_out(f);
+    assert_int_equal(table_rows(f), 4);
+    assert_books(f);
+}
+
 /* ---- the loops ---- */
 
 #define SCENE(name, open, act, settle) {name, open, doors_of, act, settle, close_world}
@@ -443,6 +477,7 @@ static const struct door_scene SCENES[] = {
     SCENE("resolve", open_quarantined, act_resolve, settle_resolve),
     SCENE("incarnation", open_aged, act_incarnation, settle_incarnation),
     SCENE("settings", open_aged, act_settings, settle_settings),
+    SCENE("merge", open_many_manifests, act_merge, settle_merge),
     SCENE("recover", open_half_done, act_recover, settle_roll),
     SCENE("restore a warehouse", open_older, act_restore, settle_restore),
     SCENE("reclaim", open_mismatched, act_reclaim, settle_reclaim),
