@@ -20,6 +20,8 @@ err file_fd_error(int error_number, const char *what, str path, struct error *er
 enum {
     WRITE_PIECES_MAX = 64,        /* what one call takes; far less than IOV_MAX */
     UNCACHED_BYTES_MIN = 1 * MIB, /* fewer are copied sooner than a disk answers */
+    /* With more at once, who waits for a small write beside it waits for all of that. */
+    UNCACHED_CALL_BYTES = 512 * KIB,
 };
 
 /* Of the pieces, what is not written yet. */
@@ -114,7 +116,8 @@ MUST_USE static bool set_direct(int fd, int direct)
 static void write_pages(int fd, struct rest *rest, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t wrote = write_some(fd, rest, bytes);
+        size_t some = bytes < UNCACHED_CALL_BYTES ? bytes : UNCACHED_CALL_BYTES;
+        ssize_t wrote = write_some(fd, rest, some);
         if (wrote <= 0) {
             return;
         }

@@ -285,6 +285,14 @@ static void put_end_one(const struct put *put, int *fd)
     }
 }
 
+/* What is made durable later goes on its way now, so that no sync finds all of it waiting. */
+static void put_send_off(const struct put *put)
+{
+    if (put->durability == STORE_LATER) {
+        (void)sync_file_range(put->file, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
+}
+
 static void put_sync(struct put *put)
 {
     put_end_one(put, &put->file);
@@ -398,6 +406,7 @@ MUST_USE static err put_begin(struct put *put, struct held *held, const struct p
 MUST_USE static err put_finish(struct put *put, const struct store_meta *meta, struct error *error)
 {
     bool replaces = meta != NULL && meta->replaces.data != NULL;
+    put_send_off(put);
     put_sync(put);
     TRY(replaces ? put_replace(put, meta->replaces, error) : put_show(put, error));
     put_sync_one(put, put->parent);

@@ -50,7 +50,7 @@ static sigset_t stop_signals(void)
 
 void process_step_back(void)
 {
-    enum { STEP_BACK_NICE = 5 };
+    enum { STEP_BACK_NICE = 15 };
     int nice_now = getpriority(PRIO_PROCESS, 0);
     (void)setpriority(PRIO_PROCESS, 0, nice_now + STEP_BACK_NICE); /* of the thread, on Linux */
 }
