@@ -316,12 +316,22 @@ static void leave_all(struct intake_shared *shared, bool made)
     intake_group_release_answers(shared->groups);
 }
 
+/* A send whose id another one of them has: it is answered when that has its row. */
+static bool is_awaited(const struct intake_sink *sink)
+{
+    const struct intake_send *send = sink->first;
+    while (send != NULL && !send->look_again) {
+        send = send->next;
+    }
+    return send != NULL;
+}
+
 /* The next one is there, and may grow. */
 static bool may_grow(struct intake_sink *sink)
 {
     (void)pthread_mutex_lock(&sink->lock);
     const struct intake_shared *open = sink->open;
-    bool grows = sink->sealed == NULL && open != NULL &&
+    bool grows = sink->sealed == NULL && open != NULL && !is_awaited(sink) &&
                  open->bytes < SHARED_BYTES_MAX / APART_PART &&
                  open->batches < SHARED_BATCHES_MAX / APART_PART &&
                  open->meta < intake_line_entries_max(open->warehouse) / APART_PART;
