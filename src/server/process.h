@@ -14,7 +14,8 @@ void process_hold_signals(void);
 /* Waits up to so long for a stop signal; true when one came. */
 bool process_signalled(i64 timeout_us);
 
-/* This thread, and those that it makes, run with less weight than the process's others (nice 15). */
+/* This thread, and those that it makes, run with less weight than the process's others (nice 15).
+ */
 void process_step_back(void);
 
 /* Leaves at once, whatever other threads do: being killed is a supported way to stop. */
