@@ -24,11 +24,13 @@ struct object {
     size_t items;
     i64 end;
     bool needed;
+    struct object *next; /* of all */
 };
 
 struct intake_log_objects {
     struct arena *arena;
     struct map *map; /* by object key */
+    struct object *first;
 };
 
 struct intake_log_objects *intake_log_objects_create(void)
@@ -46,9 +48,13 @@ struct intake_log_objects *intake_log_objects_create(void)
 
 void intake_log_objects_destroy(struct intake_log_objects *objects)
 {
-    if (objects != NULL) {
-        arena_destroy(objects->arena);
+    if (objects == NULL) {
+        return;
     }
+    for (struct object *object = objects->first; object != NULL; object = object->next) {
+        arena_destroy(object->arena); /* of one whose last part did not come */
+    }
+    arena_destroy(objects->arena);
 }
 
 err intake_log_objects_note(struct intake_log_objects *objects,
@@ -67,7 +73,8 @@ err intake_log_objects_note(struct intake_log_objects *objects,
         if (place == NULL) {
             return error_memory(error);
         }
-        *object = (struct object){0};
+        *object = (struct object){.next = objects->first};
+        objects->first = object;
         *place = (u64)(uintptr_t)object;
     }
     ((struct object *)(uintptr_t)*place)->last = position;
