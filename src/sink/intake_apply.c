@@ -163,6 +163,16 @@ static struct intake_shared *next(struct intake_sink *sink)
     return sealed;
 }
 
+void intake_apply_seal(struct intake_group *group)
+{
+    struct intake_sink *sink = group->sink;
+    (void)pthread_mutex_lock(&sink->lock);
+    if (!sink->applying && sink->sealed == NULL && sink->open == group->shared) {
+        seal(sink);
+    }
+    (void)pthread_mutex_unlock(&sink->lock);
+}
+
 struct intake_shared *intake_apply_arrive(struct intake_group *group)
 {
     struct intake_sink *sink = group->sink;

@@ -23,6 +23,9 @@ struct intake_shared;
  * intake_apply_arrive must follow. Its bytes are its own (one piece), for they go with the object.
  * False: it is too large, or out of memory, and nothing was done. */
 bool intake_apply_join(struct intake_group *group);
+/* Before it is told: what its senders send next does not share its object when that is applied at
+ * once. */
+void intake_apply_seal(struct intake_group *group);
 /* It is durable and was told, or has failed and is not (`told`). It belongs to its object from here
  * on. Returns the object that the caller is to apply now; NULL: none. */
 struct intake_shared *intake_apply_arrive(struct intake_group *group);

@@ -232,6 +232,7 @@ static enum state store(struct turn *turn)
 
 static enum state tell(struct turn *turn)
 {
+    intake_apply_seal(turn->group);
     intake_told_answer(turn->group);
     CRASH_POINT(intake_told);
     return AT_PASS;
