@@ -94,18 +94,26 @@ static bool same_meta(const struct store_meta *a, const struct store_meta *b)
     return true;
 }
 
+/* `found` is what the store has; `got`: whether it has it. */
+MUST_USE static err settle_file(const struct warehouse *warehouse, str key, err got,
+                                const struct store_object *found, str body, struct store_meta *meta,
+                                bool *out_put, struct error *error)
+{
+    *out_put = got != OK || !str_equal(found->body, body) || !same_meta(&found->meta, meta);
+    if (!*out_put) {
+        return OK;
+    }
+    meta->durability = STORE_LATER;
+    return store_put(&warehouse->files, key, body, meta, error);
+}
+
 err intake_log_ensure_file(const struct warehouse *warehouse, str key, str body,
                            struct store_meta *meta, bool *out_put, struct error *error)
 {
     struct store_object found = {0};
     struct arena *arena AUTO_ARENA = arena_create((size_t)OBJECT_BYTES_MAX);
     err got = store_get(&warehouse->files, arena, key, &found, NULL);
-    *out_put = got != OK || !str_equal(found.body, body) || !same_meta(&found.meta, meta);
-    if (!*out_put) {
-        return OK;
-    }
-    meta->durability = STORE_LATER;
-    return store_put(&warehouse->files, key, body, meta, error);
+    return settle_file(warehouse, key, got, &found, body, meta, out_put, error);
 }
 
 /* ---- from its parts ---- */
@@ -189,7 +197,7 @@ MUST_USE static err ensure(const struct object *object, const struct warehouse *
     }
     TRY(compose(object, there, &body, &items, error));
     TRY(intake_object_meta(object->arena, record->sink_id, items, object->items, &meta, error));
-    return intake_log_ensure_file(warehouse, record->object_key, body, &meta, out_put, error);
+    return settle_file(warehouse, record->object_key, got, &found, body, &meta, out_put, error);
 }
 
 /* The record's own bytes are lent. */

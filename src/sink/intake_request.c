@@ -16,19 +16,20 @@
  * and from there the line where nothing can block it. A worker goes on with what is to be looked
  * up, and with a line that nobody drives.
  *
- *    glance ───────────────┐                                          shares an object
- *      │  maybe known      │ surely new                            ┌──► tell ──► pass ──► apply ─┐
- *      ▼                   ▼                                       │              ▲ │      │ ▲   │
- *     look ──► quota ──► line ──► take ────────────────────────► store ───────────┘ │      └─┘   │
- *      │  │      │        │        │ ▲ │                          ▲ │ │   failed    ▼            ▼
- *      │  │      │        │        │ │ └─ some waited for ──► again │ └──► put     take        take
- *      │  │      │        │        │ │    an id in flight       │   │       │ │
- *      ▼  │      ▼        ▼        ▼ │                          ▼   ▼       │ ▼
- *     done│     done     done    done└───────────────────────── leave ◄─────┴ record
- *     known,    no room  another nothing                        │ │ │
- *     answered           drives  waits      ▲                   │ │ └──► refuse ──► take
- *         ▼                                 │                   │ └────► clean ─┐
- *     try ──► done  (a dry run)             └── all were known  └──────► answer ◄ ──► take
+ *    glance ───────────────┐                                   shares an object
+ *      │  maybe known      │ surely new                       ┌─► tell ─┐     ┌─┐
+ *      ▼                   ▼                                  │         ▼     ▼ │
+ *     look ──► quota ──► line ──► take ──────────────────► store ────► pass ─► apply
+ *      │  │      │        │        │ ▲ │                   ▲  │ │ failed │       │
+ *      │  │      │        │        │ │ │  some waited for  │  │ │        ▼       ▼
+ *      │  │      │        │        │ │ └──► again ─────────┘  │ └► put  take    take
+ *      │  │      │        │        │ │   an id in flight │    │    │ │
+ *      ▼  │      ▼        ▼        ▼ │                   ▼    ▼    │ ▼
+ *     done│     done     done    done└────────────────── leave ◄───┴ record
+ *     known,    no room  another nothing   all were known  │ │ │
+ *     answered           drives  waits                     │ │ └──► refuse ──► take
+ *         ▼                                                │ └────► clean ─┐
+ *     try ──► done  (a dry run)                            └──────► answer ◄ ──► take
  *
  * state    work                                 what holds on entering it
  * glance   intake_index_claim, and whether the  the body is complete; nothing is stored of it
@@ -53,17 +54,21 @@
  * apply    intake_apply_run: files and rows of  all groups of the object have arrived, and no other
  *          a shared object                      worker applies one of this sink
  * put      intake_group_put: rejects files,     the group has an object of its own; it is durable
- * in then the object                      the log, or there is none record   intake_group_record:
- * one transaction all files of the group are durable (I1) leave    intake_line_leave the group's
- * transaction is over, or there was none clean    intake_group_clean: losers' files    each send of
- * the group has its outcome, surely answer   intake_group_answer                  the same, and
- * what nobody refers to is gone; or an outcome was looked up, and nothing may go (A4) refuse
- * intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is deleted: it is
- * the collector's done     the thread's turn is over            the send was answered, waits for
- * its commit (intake_wait), or is in the line of a driven sink
+ *          then the object                      in the log, or there is none
+ * record   intake_group_record: one             all files of the group are durable (I1)
+ *          transaction
+ * leave    intake_line_leave                    the group's transaction is over, or there was none
+ * clean    intake_group_clean: losers' files    each send of the group has its outcome, surely
+ * answer   intake_group_answer                  the same, and what nobody refers to is gone; or an
+ *                                               outcome was looked up, and nothing may go (A4)
+ * refuse   intake_group_refuse: 503 for all     no row was made, or nobody knows; nothing is
+ *                                               deleted: it is the collector's
+ * done     the thread's turn is over            the send was answered, waits for its commit
+ *                                               (intake_wait), or is in the line of a driven sink
  *
  * Object first, row second, answer third: no edge leads around put or record to a 2xx but the
- * ledger's word that the id is known, and tell, where the log has both. */
+ * ledger's word that the id is known, and tell, where the log has both. What was told does not fail
+ * any more: apply tries until it succeeds, or the process ends and the next one replays the log. */
 
 enum state {
     AT_GLANCE,
