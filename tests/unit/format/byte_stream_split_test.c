@@ -1,46 +1,6 @@
 #include "format/byte_stream_split.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-enum { ARENA_BYTES = 64 * MIB };
-
-static struct arena *arena;
-
-static int make_arena(void **state)
-{
-    (void)state;
-    arena = arena_create(ARENA_BYTES);
-    return 0;
-}
-
-static int drop_arena(void **state)
-{
-    (void)state;
-    arena_destroy(arena);
-    return 0;
-}
-
-static u64 scrambled(u64 number)
-{
-    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
-    number = (number ^ number >> 27) * 0x94d049bb133111ebU;
-    return number ^ number >> 31;
-}
-
-/* Numbers as a column of `width` bytes has them. */
-static const u8 *narrowed(const u64 *numbers, i64 count, size_t width)
-{
-    u8 *bytes = arena_alloc(arena, (size_t)count * width + 1);
-    for (i64 i = 0; i < count; i++) {
-        memcpy(bytes + (size_t)i * width, &numbers[i], width);
-    }
-    return bytes;
-}
+#include "numbers_fixture.h"
 
 static str encoded(const u8 *bytes, size_t width, i64 count)
 {

@@ -1,49 +1,11 @@
 #include "format/delta.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "numbers_fixture.h"
 
 /* Against a decoder written here after the letter of Parquet's Encodings.md. That others read it
  * is tested in tests/oracle/test_parquet.py and tests/conformance. */
 
-enum { ARENA_BYTES = 64 * MIB, BLOCK = 128, MINIBLOCKS = 4, MINIBLOCK = 32, COUNT_MAX = 20000 };
-
-static struct arena *arena;
-
-static int make_arena(void **state)
-{
-    (void)state;
-    arena = arena_create(ARENA_BYTES);
-    return 0;
-}
-
-static int drop_arena(void **state)
-{
-    (void)state;
-    arena_destroy(arena);
-    return 0;
-}
-
-static u64 scrambled(u64 number)
-{
-    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
-    number = (number ^ number >> 27) * 0x94d049bb133111ebU;
-    return number ^ number >> 31;
-}
-
-/* Numbers as a column of `width` bytes has them. */
-static const u8 *narrowed(const u64 *numbers, i64 count, size_t width)
-{
-    u8 *bytes = arena_alloc(arena, (size_t)count * width + 1);
-    for (i64 i = 0; i < count; i++) {
-        memcpy(bytes + (size_t)i * width, &numbers[i], width);
-    }
-    return bytes;
-}
+enum { BLOCK = 128, MINIBLOCKS = 4, MINIBLOCK = 32, COUNT_MAX = 20000 };
 
 /* ---- reading ---- */
 

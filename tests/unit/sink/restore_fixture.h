@@ -278,4 +278,26 @@ static inline void assert_whole(struct roll_fixture *f, i64 rows)
                      0);
 }
 
+/* One batch of an object, a, is rolled after the copy that is put back; the other one, b, is not.
+ */
+static inline void roll_half_a_group(struct roll_fixture *f)
+{
+    send_object(f, "first", "{\"x\":0}");
+    roll_out(f);
+    struct db copy = take_copy(f);
+    struct ledger_accept items[] = {describe_batch(f, "a", STR("{\"x\":1}")),
+                                    describe_batch(f, "b", STR("{\"x\":2}"))};
+    const char *const bodies[] = {"{\"x\":1}", "{\"x\":2}"};
+    store_group(f, items, bodies, 2);
+    accept_item(f, &items[0]);
+    accept_item(f, &items[1]);
+    tell_sql(f, "UPDATE sink SET roll_bytes = 1");
+    f->now += 120 * TIME_SECOND_US;
+    roll_tick(f);
+    assert_int_equal(look_batch(f, "a").state, BATCH_COMMITTED);
+    assert_int_equal(look_batch(f, "b").state, BATCH_PENDING);
+    put_back(f, &copy);
+    db_close(&copy);
+}
+
 #endif

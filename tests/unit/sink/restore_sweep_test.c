@@ -2,29 +2,6 @@
 
 /* Sweeps while a recover is under way, or has ended too early. */
 
-/* One batch of an object was rolled after the copy that is put back, the other one was not. */
-static struct roll_fixture *half_a_group(void)
-{
-    struct roll_fixture *f = aged_fixture();
-    send_object(f, "first", "{\"x\":0}");
-    roll_out(f);
-    struct db copy = take_copy(f);
-    struct ledger_accept items[] = {describe_batch(f, "a", STR("{\"x\":1}")),
-                                    describe_batch(f, "b", STR("{\"x\":2}"))};
-    const char *const bodies[] = {"{\"x\":1}", "{\"x\":2}"};
-    store_group(f, items, bodies, 2);
-    accept_item(f, &items[0]);
-    accept_item(f, &items[1]);
-    tell_sql(f, "UPDATE sink SET roll_bytes = 1");
-    f->now += 120 * TIME_SECOND_US;
-    roll_tick(f);
-    assert_int_equal(look_batch(f, "a").state, BATCH_COMMITTED);
-    assert_int_equal(look_batch(f, "b").state, BATCH_PENDING);
-    put_back(f, &copy);
-    db_close(&copy);
-    return f;
-}
-
 /* What the chain has doomed is not deleted before its neighbours are adopted, wherever the recover
  * ended; afterwards it is. */
 static void a_sweep_amid_a_recover_takes_nothing(void **state)
@@ -32,7 +9,8 @@ static void a_sweep_amid_a_recover_takes_nothing(void **state)
     (void)state;
     bool more = true;
     for (i64 at = 1; more; at++) {
-        struct roll_fixture *f = half_a_group();
+        struct roll_fixture *f = aged_fixture();
+        roll_half_a_group(f);
         struct restore_sink report = {0};
         i64 deleted = 0;
         door_arm(f, DOOR_DIES_BEFORE, at);

@@ -72,22 +72,7 @@ static void what_was_accepted_after_the_copy_has_a_row_again(void **state)
 static void a_group_of_which_one_batch_was_rolled_loses_none(void **state)
 {
     struct roll_fixture *f = *state;
-    send_object(f, "first", "{\"x\":0}");
-    roll_out(f);
-    struct db copy = take_copy(f);
-    struct ledger_accept items[] = {describe_batch(f, "a", STR("{\"x\":1}")),
-                                    describe_batch(f, "b", STR("{\"x\":2}"))};
-    const char *const bodies[] = {"{\"x\":1}", "{\"x\":2}"};
-    store_group(f, items, bodies, 2);
-    accept_item(f, &items[0]);
-    accept_item(f, &items[1]);
-    tell_sql(f, "UPDATE sink SET roll_bytes = 1");
-    f->now += 120 * TIME_SECOND_US;
-    roll_tick(f);
-    assert_int_equal(look_batch(f, "a").state, BATCH_COMMITTED);
-    assert_int_equal(look_batch(f, "b").state, BATCH_PENDING);
-    put_back(f, &copy);
-    db_close(&copy);
+    roll_half_a_group(f);
     struct restore_sink report = recover_sink_now(f);
     assert_int_equal(report.committed, 1);
     assert_int_equal(report.adopted, 1);
