@@ -257,6 +257,31 @@ static void a_second_send_of_an_id_is_looked_up_while_others_go_on(void **state)
     assert_int_equal(count_files(""), 3);
 }
 
+/* The same where nothing else waits any more: there is no group left to be stored. */
+static void a_second_send_of_an_id_alone_is_answered_from_the_ledger(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"held", "twice", "twice"};
+    struct answer answers[ARRAY_COUNT(ids)];
+    gate_set(&f.gate, true);
+    for (int i = 0; i < (int)ARRAY_COUNT(ids); i++) {
+        start_id(&answers[i], ids[i], "[{\"x\":1}]");
+        if (i == 0) {
+            gate_await(&f.gate, 1);
+        } else {
+            turns_await(i); /* so that they stand in this order */
+        }
+    }
+    gate_set(&f.gate, false);
+    for (int i = 0; i < (int)ARRAY_COUNT(ids); i++) {
+        finish(&answers[i]);
+        assert_int_equal(answers[i].status, 202);
+        assert_int_equal(str_find(answers[i].body, STR("\"duplicate\":true")) >= 0, i == 2);
+        forget(&answers[i]);
+    }
+    assert_int_equal(count_files(""), 2);
+}
+
 static void a_full_bucket_takes_nothing_but_knows_its_batches(void **state)
 {
     (void)state;
@@ -618,6 +643,7 @@ int main(void)
         TEST(the_metadata_bounds_a_group),
         TEST(simultaneous_sends_of_one_id_are_stored_once),
         TEST(a_second_send_of_an_id_is_looked_up_while_others_go_on),
+        TEST(a_second_send_of_an_id_alone_is_answered_from_the_ledger),
         TEST(a_full_bucket_takes_nothing_but_knows_its_batches),
         TEST(a_dry_run_stores_nothing_whatever_it_says),
         TEST(a_failed_put_answers_503_and_records_nothing),
